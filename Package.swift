@@ -1,0 +1,85 @@
+// swift-tools-version: 6.2
+import PackageDescription
+
+// Floors, lowest first; a target depends only on targets of lower floors.
+let floor0: [Target] = [
+  .systemLibrary(name: "CLinux"),
+  .systemLibrary(name: "CSQLite", providers: [.apt(["libsqlite3-dev"])]),
+  .systemLibrary(name: "CCurl", providers: [.apt(["libcurl4-openssl-dev"])]),
+  .systemLibrary(name: "CLibwebsockets", providers: [.apt(["libwebsockets-dev"])]),
+]
+
+let nonisolatedNonsending: [SwiftSetting] = [.enableUpcomingFeature("NonisolatedNonsendingByDefault")]
+
+let sources: [Target] = [
+  .target(name: "HostKit", dependencies: ["CLinux"]),
+
+  .target(name: "PhoenixChannels", dependencies: ["HostKit"]),
+  .target(name: "HTTPClient", dependencies: ["CCurl", "HostKit"]),
+  .target(name: "SyncServer", dependencies: ["HostKit"]),
+
+  .target(
+    name: "SupabaseRealtime", dependencies: ["CLibwebsockets", "CLinux", "HostKit", "HTTPClient", "PhoenixChannels"]),
+  .target(
+    name: "KizunaSync", dependencies: ["CLinux", "CSQLite", "HostKit", "HTTPClient"],
+    swiftSettings: nonisolatedNonsending),
+  .target(name: "SupabaseSession", dependencies: ["HostKit", "HTTPClient"]),
+
+  .target(name: "KizunaDoorbell", dependencies: ["HostKit", "KizunaSync", "SupabaseRealtime", "SupabaseSession"]),
+  .target(
+    name: "KizunaSyncTestSupport",
+    dependencies: ["HostKit", "HTTPClient", "KizunaSync", "PhoenixChannels", "SupabaseRealtime", "SyncServer"]),
+
+  .target(
+    name: "LocalStack",
+    dependencies: ["CLibwebsockets", "HostKit", "PhoenixChannels", "SupabaseRealtime", "SyncServer"]),
+
+  .executableTarget(
+    name: "kizuna-doorbell",
+    dependencies: [
+      "CCurl", "CLibwebsockets", "CSQLite", "HostKit", "HTTPClient", "KizunaDoorbell", "KizunaSync", "PhoenixChannels",
+      "SupabaseRealtime", "SupabaseSession",
+    ]),
+  .executableTarget(name: "kizuna-localstack", dependencies: ["HostKit", "LocalStack", "SyncServer"]),
+]
+
+let tests: [Target] = [
+  .testTarget(name: "HostKitTests", dependencies: ["HostKit"]),
+  .testTarget(name: "PhoenixChannelsTests", dependencies: ["HostKit", "PhoenixChannels"]),
+  .testTarget(name: "HTTPClientTests", dependencies: ["HostKit", "HTTPClient"]),
+  .testTarget(name: "SyncServerTests", dependencies: ["HostKit", "SyncServer"]),
+  .testTarget(
+    name: "SupabaseRealtimeTests",
+    dependencies: ["HostKit", "KizunaSyncTestSupport", "LocalStack", "PhoenixChannels", "SupabaseRealtime"]),
+  .testTarget(
+    name: "KizunaSyncTests",
+    dependencies: ["CSQLite", "HostKit", "HTTPClient", "KizunaSync", "KizunaSyncTestSupport", "SyncServer"]),
+  .testTarget(
+    name: "SupabaseSessionTests", dependencies: ["HostKit", "HTTPClient", "KizunaSyncTestSupport", "SupabaseSession"]),
+  .testTarget(
+    name: "KizunaDoorbellTests",
+    dependencies: [
+      "HostKit", "KizunaDoorbell", "KizunaSync", "KizunaSyncTestSupport", "LocalStack", "SupabaseRealtime",
+    ]),
+  .testTarget(
+    name: "LocalStackTests", dependencies: ["HostKit", "HTTPClient", "LocalStack", "PhoenixChannels", "SyncServer"]),
+  .testTarget(
+    name: "CommandTests",
+    dependencies: ["HostKit", "CSQLite", "KizunaSync", "kizuna-doorbell", "kizuna-localstack"]),
+]
+
+let package = Package(
+  name: "kizuna-doorbell",
+  products: [
+    .library(name: "KizunaSync", targets: ["KizunaSync"]),
+    .library(name: "KizunaDoorbell", targets: ["KizunaDoorbell"]),
+    .library(name: "SupabaseRealtime", targets: ["SupabaseRealtime"]),
+    .library(name: "SupabaseSession", targets: ["SupabaseSession"]),
+    .library(name: "PhoenixChannels", targets: ["PhoenixChannels"]),
+    .library(name: "KizunaSyncTestSupport", targets: ["KizunaSyncTestSupport"]),
+    .executable(name: "kizuna-doorbell", targets: ["kizuna-doorbell"]),
+    .executable(name: "kizuna-localstack", targets: ["kizuna-localstack"]),
+  ],
+  targets: floor0 + sources + tests,
+  swiftLanguageModes: [.v6]
+)

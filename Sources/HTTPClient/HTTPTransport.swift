@@ -1,0 +1,88 @@
+/// The HTTP port. The real implementation is `CurlHTTPClient`; tests script one.
+public protocol HTTPTransport: Sendable {
+  /// Sends one request and returns the whole answer, whatever its status.
+  ///
+  /// Cancelling the task ends the transfer. Redirects are not followed.
+  /// - Throws: `HTTPError`, or `CancellationError` when the task was cancelled.
+  func send(_ request: HTTPRequest) async throws -> HTTPResponse
+}
+
+public struct HTTPRequest: Sendable {
+  public var method: String
+  public var url: String
+  /// Sent in this order, names as given.
+  public var headers: [HTTPHeader]
+  public var body: [UInt8]?
+  /// Nanoseconds for the whole exchange.
+  public var timeout: UInt64
+  /// Nanoseconds until the connection stands, name resolution and TLS included.
+  public var connectTimeout: UInt64
+  /// A longer answer is cut off and fails with `.tooLarge`.
+  public var maximumResponseBytes: Int
+
+  public init(
+    method: String, url: String, headers: [HTTPHeader] = [], body: [UInt8]? = nil, timeout: UInt64 = 30_000_000_000,
+    connectTimeout: UInt64 = 10_000_000_000, maximumResponseBytes: Int = 64 << 20
+  ) {
+    self.method = method
+    self.url = url
+    self.headers = headers
+    self.body = body
+    self.timeout = timeout
+    self.connectTimeout = connectTimeout
+    self.maximumResponseBytes = maximumResponseBytes
+  }
+}
+
+public struct HTTPHeader: Sendable, Hashable {
+  public var name: String
+  public var value: String
+
+  public init(_ name: String, _ value: String) {
+    self.name = name
+    self.value = value
+  }
+}
+
+public struct HTTPResponse: Sendable {
+  public var status: Int
+  public var headers: [HTTPHeader]
+  public var body: [UInt8]
+  /// `CLOCK_MONOTONIC` nanoseconds when the last byte of the request left, and when the last byte of the answer came;
+  /// 0 where the transport does not know.
+  public var requestSentAt: UInt64
+  public var responseReceivedAt: UInt64
+
+  public init(
+    status: Int, headers: [HTTPHeader] = [], body: [UInt8] = [], requestSentAt: UInt64 = 0,
+    responseReceivedAt: UInt64 = 0
+  ) {
+    self.status = status
+    self.headers = headers
+    self.body = body
+    self.requestSentAt = requestSentAt
+    self.responseReceivedAt = responseReceivedAt
+  }
+
+  /// The first header of that name, compared without case.
+  public func header(_ name: String) -> String? {
+    headers.first { $0.name.lowercased() == name.lowercased() }?.value
+  }
+}
+
+/// Why no answer came. The message names host and port at most, never the path, the query or a header.
+public struct HTTPError: Error, Hashable, Sendable, CustomStringConvertible {
+  public enum Kind: String, Sendable {
+    case invalidURL, unresolved, unreachable, timeout, tls, proxy, tooLarge, connectionLost, other
+  }
+
+  public let kind: Kind
+  public let message: String
+
+  public init(_ kind: Kind, _ message: String) {
+    self.kind = kind
+    self.message = message
+  }
+
+  public var description: String { message }
+}

@@ -1,0 +1,116 @@
+import Glibc
+
+/// A serial executor with a thread of its own, for actors whose work blocks (SQLite, name resolution).
+///
+/// The thread starts with the first job and sleeps between jobs. `stop()` lets it end once the queue is empty.
+public final class SerialThread: SerialExecutor, Sendable {
+  private struct State {
+    var jobs: [Job] = []
+    var running = false
+    var stopped = false
+    var thread: pthread_t?
+  }
+
+  private enum Job {
+    case task(UnownedJob)
+    case closure(@Sendable () -> Void)
+  }
+
+  private let name: String
+  private let state = Locked(State())
+  private let signal = Signal()
+
+  /// - Parameter name: shown by `ps -L`; at most 15 bytes.
+  public init(name: String) {
+    self.name = name
+  }
+
+  public func enqueue(_ job: consuming ExecutorJob) {
+    add(.task(UnownedJob(job)))
+  }
+
+  /// Runs a closure on the thread, in order with the actor's jobs.
+  public func run(_ body: @escaping @Sendable () -> Void) {
+    add(.closure(body))
+  }
+
+  /// Lets the thread end when its queue is empty. A job added later starts a new one.
+  public func stop() {
+    state.withLock { $0.stopped = true }
+    signal.raise()
+  }
+
+  public func isIsolatingCurrentContext() -> Bool? {
+    state.withLock { state in
+      guard state.running, let thread = state.thread else { return false }
+      return pthread_equal(thread, pthread_self()) != 0
+    }
+  }
+
+  public func checkIsolated() {
+    precondition(isIsolatingCurrentContext() == true, "not on the thread \(name)")
+  }
+
+  private func add(_ job: Job) {
+    let mustStart = state.withLock { state -> Bool in
+      state.jobs.append(job)
+      defer { state.running = true }
+      return !state.running
+    }
+    if mustStart {
+      HostThread.detach(name: name) { self.loop() }
+    } else {
+      signal.raise()
+    }
+  }
+
+  private func loop() {
+    state.withLock { $0.thread = pthread_self() }
+    while true {
+      let (jobs, ended) = state.withLock { state -> ([Job], Bool) in
+        let jobs = state.jobs
+        state.jobs = []
+        let ended = jobs.isEmpty && state.stopped
+        if ended {
+          state.running = false
+          state.stopped = false
+          state.thread = nil
+        }
+        return (jobs, ended)
+      }
+      if ended { return }
+      if jobs.isEmpty {
+        signal.wait()
+        continue
+      }
+      for job in jobs {
+        switch job {
+        case .task(let job): job.runSynchronously(on: asUnownedSerialExecutor())
+        case .closure(let body): body()
+        }
+      }
+    }
+  }
+}
+
+/// A binary semaphore.
+final class Signal: @unchecked Sendable {  // sem_t is thread-safe by definition
+  private let semaphore = UnsafeMutablePointer<sem_t>.allocate(capacity: 1)
+
+  init() {
+    sem_init(semaphore, 0, 0)
+  }
+
+  deinit {
+    sem_destroy(semaphore)
+    semaphore.deallocate()
+  }
+
+  func raise() {
+    sem_post(semaphore)
+  }
+
+  func wait() {
+    while sem_wait(semaphore) != 0 && errno == EINTR {}
+  }
+}
