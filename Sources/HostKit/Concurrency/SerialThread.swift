@@ -7,6 +7,8 @@ public final class SerialThread: SerialExecutor, Sendable {
   private struct State {
     var jobs: [Job] = []
     var running = false
+    /// The thread found nothing to do and sleeps, or is about to.
+    var waiting = false
     var stopped = false
     var thread: pthread_t?
   }
@@ -36,8 +38,12 @@ public final class SerialThread: SerialExecutor, Sendable {
 
   /// Lets the thread end when its queue is empty. A job added later starts a new one.
   public func stop() {
-    state.withLock { $0.stopped = true }
-    signal.raise()
+    let mustRaise = state.withLock { state -> Bool in
+      state.stopped = true
+      defer { state.waiting = false }
+      return state.waiting
+    }
+    if mustRaise { signal.raise() }
   }
 
   public func isIsolatingCurrentContext() -> Bool? {
@@ -52,14 +58,17 @@ public final class SerialThread: SerialExecutor, Sendable {
   }
 
   private func add(_ job: Job) {
-    let mustStart = state.withLock { state -> Bool in
+    let (mustStart, mustRaise) = state.withLock { state -> (Bool, Bool) in
       state.jobs.append(job)
-      defer { state.running = true }
-      return !state.running
+      defer {
+        state.running = true
+        state.waiting = false
+      }
+      return (!state.running, state.waiting)
     }
     if mustStart {
       HostThread.detach(name: name) { self.loop() }
-    } else {
+    } else if mustRaise {
       signal.raise()
     }
   }
@@ -76,6 +85,7 @@ public final class SerialThread: SerialExecutor, Sendable {
           state.stopped = false
           state.thread = nil
         }
+        state.waiting = jobs.isEmpty && !ended
         return (jobs, ended)
       }
       if ended { return }
@@ -93,7 +103,7 @@ public final class SerialThread: SerialExecutor, Sendable {
   }
 }
 
-/// A binary semaphore.
+/// A semaphore, raised at most once per wait by the thread above.
 final class Signal: @unchecked Sendable {  // sem_t is thread-safe by definition
   private let semaphore = UnsafeMutablePointer<sem_t>.allocate(capacity: 1)
 

@@ -197,13 +197,43 @@ public struct JSONCursor {
         return plain
       case UInt8(ascii: "\\"):
         plain = false
-        offset += 2
+        offset += 1
+        try skipEscape()
       case 0..<0x20: throw fail("a control character inside a string")
       default: offset += 1
       }
     }
     offset = bytes.count
     throw fail("unterminated string")
+  }
+
+  /// Steps over what follows a backslash.
+  private mutating func skipEscape() throws(JSONSyntaxError) {
+    guard offset < bytes.count else { throw fail("unterminated string") }
+    switch bytes[offset] {
+    case UInt8(ascii: "\""), UInt8(ascii: "\\"), UInt8(ascii: "/"), UInt8(ascii: "b"), UInt8(ascii: "f"),
+      UInt8(ascii: "n"), UInt8(ascii: "r"), UInt8(ascii: "t"):
+      offset += 1
+    case UInt8(ascii: "u"):
+      guard hexUnit(at: offset + 1) != nil else { throw fail("expected four hex digits after \\u") }
+      offset += 5
+    default: throw fail("unknown escape")
+    }
+  }
+
+  private func hexUnit(at start: Int) -> UInt32? {
+    guard start + 4 <= bytes.count else { return nil }
+    var value: UInt32 = 0
+    for index in start..<(start + 4) {
+      let byte = bytes[index]
+      switch byte {
+      case 0x30...0x39: value = value << 4 | UInt32(byte - 0x30)
+      case 0x41...0x46: value = value << 4 | UInt32(byte - 0x41 + 10)
+      case 0x61...0x66: value = value << 4 | UInt32(byte - 0x61 + 10)
+      default: return nil
+      }
+    }
+    return value
   }
 
   /// Reads a string. Escaped surrogates without their partner become U+FFFD, because Swift text cannot hold them;
@@ -214,30 +244,17 @@ public struct JSONCursor {
     if try skipString() {
       return String(decoding: bytes[(start + 1)..<(offset - 1)], as: UTF8.self)
     }
-    return try unescape((start + 1)..<(offset - 1))
+    return unescape((start + 1)..<(offset - 1))
   }
 
-  private func unescape(_ range: Range<Int>) throws(JSONSyntaxError) -> String {
+  /// The text between the quotes; `skipString` has checked every escape in it.
+  private func unescape(_ range: Range<Int>) -> String {
     var out: [UInt8] = []
     out.reserveCapacity(range.count)
     var at = range.lowerBound
-    func hex(_ from: Int) -> UInt32? {
-      guard from + 4 <= range.upperBound else { return nil }
-      var value: UInt32 = 0
-      for index in from..<(from + 4) {
-        let byte = bytes[index]
-        switch byte {
-        case 0x30...0x39: value = value << 4 | UInt32(byte - 0x30)
-        case 0x41...0x46: value = value << 4 | UInt32(byte - 0x41 + 10)
-        case 0x61...0x66: value = value << 4 | UInt32(byte - 0x61 + 10)
-        default: return nil
-        }
-      }
-      return value
-    }
     func append(_ scalar: UInt32) {
       let scalar = Unicode.Scalar(scalar) ?? "\u{FFFD}"
-      out.append(contentsOf: UTF8.encode(scalar)!)
+      out.append(contentsOf: UTF8.encode(scalar)!)  // every scalar has a UTF-8 form
     }
     while at < range.upperBound {
       let byte = bytes[at]
@@ -246,32 +263,26 @@ public struct JSONCursor {
         at += 1
         continue
       }
-      at += 1
-      switch bytes[at] {
-      case UInt8(ascii: "\""): out.append(0x22)
-      case UInt8(ascii: "\\"): out.append(0x5C)
-      case UInt8(ascii: "/"): out.append(0x2F)
+      at += 2
+      switch bytes[at - 1] {
       case UInt8(ascii: "b"): out.append(0x08)
       case UInt8(ascii: "f"): out.append(0x0C)
       case UInt8(ascii: "n"): out.append(0x0A)
       case UInt8(ascii: "r"): out.append(0x0D)
       case UInt8(ascii: "t"): out.append(0x09)
       case UInt8(ascii: "u"):
-        guard let unit = hex(at + 1) else {
-          throw JSONSyntaxError(offset: at, reason: "expected four hex digits after \\u")
-        }
+        let unit = hexUnit(at: at) ?? 0xFFFD
         at += 4
-        if unit >= 0xD800, unit < 0xDC00, at + 2 < range.upperBound, bytes[at + 1] == UInt8(ascii: "\\"),
-          bytes[at + 2] == UInt8(ascii: "u"), let low = hex(at + 3), low >= 0xDC00, low < 0xE000
+        if unit >= 0xD800, unit < 0xDC00, at + 1 < range.upperBound, bytes[at] == UInt8(ascii: "\\"),
+          bytes[at + 1] == UInt8(ascii: "u"), let low = hexUnit(at: at + 2), low >= 0xDC00, low < 0xE000
         {
-          append(0x10000 + (unit - 0xD800) << 10 + (low - 0xDC00))
+          append(0x10000 + ((unit - 0xD800) << 10) + (low - 0xDC00))
           at += 6
         } else {
           append(unit)
         }
-      default: throw JSONSyntaxError(offset: at, reason: "unknown escape")
+      case let other: out.append(other)
       }
-      at += 1
     }
     return String(decoding: out, as: UTF8.self)
   }

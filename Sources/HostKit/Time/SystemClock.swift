@@ -37,6 +37,7 @@ public final class SystemClock: HostClock {
     return UInt64(time.tv_sec) * 1_000_000_000 + UInt64(time.tv_nsec)
   }
 
+  @discardableResult
   public func schedule(at deadline: UInt64, _ work: @escaping @Sendable () -> Void) -> any HostTimer {
     let (id, mustWake, mustStart) = state.withLock { state -> (UInt64, Bool, Bool) in
       let earliest = state.entries.values.map(\.deadline).min()
@@ -70,17 +71,20 @@ public final class SystemClock: HostClock {
   private func startThread() {
     HostThread.detach(name: "kizuna-timer") { [self] in
       while true {
-        let (due, next) = state.withLock { state -> ([Entry], UInt64?) in
-          let now = self.now
-          let due = state.entries.filter { $0.value.deadline <= now }.sorted {
-            ($0.value.deadline, $0.key) < ($1.value.deadline, $1.key)
+        // One at a time: what is cancelled by another timer's work, or while it runs, must not start any more.
+        let (due, next) = state.withLock { state -> (Entry?, UInt64?) in
+          guard let first = state.entries.min(by: { ($0.value.deadline, $0.key) < ($1.value.deadline, $1.key) }) else {
+            return (nil, nil)
           }
-          for (id, _) in due { state.entries.removeValue(forKey: id) }
-          return (due.map(\.value), state.entries.values.map(\.deadline).min())
+          guard first.value.deadline <= self.now else { return (nil, first.value.deadline) }
+          state.entries.removeValue(forKey: first.key)
+          return (first.value, nil)
         }
-        for entry in due { entry.work() }
-        if !due.isEmpty { continue }
-        sleep(until: next)
+        if let due {
+          due.work()
+        } else {
+          sleep(until: next)
+        }
       }
     }
   }

@@ -1,0 +1,63 @@
+import Glibc
+
+/// Writes log events to a file descriptor, one line each, each line with one `write`.
+public struct LogOutput: Sendable {
+  public enum Format: String, Sendable, CaseIterable { case text, json }
+
+  /// The options that the commands share.
+  public static let options: [OptionSpecification] = [
+    .choice("log-level", HostLog.Level.allCases.map(\.rawValue), "least important events to log; default info"),
+    .choice("log-format", Format.allCases.map(\.rawValue), "how events are written to standard error; default text"),
+  ]
+
+  /// The log that the shared options ask for, on standard error.
+  public static func log(from arguments: Arguments) -> HostLog {
+    log(
+      minimum: arguments.value("log-level").flatMap(HostLog.Level.init) ?? .info,
+      format: arguments.value("log-format").flatMap(Format.init) ?? .text)
+  }
+
+  /// - Parameter descriptor: stays open and is not owned; the default is standard error.
+  public static func log(
+    minimum: HostLog.Level, format: Format, descriptor: Int32 = STDERR_FILENO, clock: any HostClock = SystemClock.shared
+  ) -> HostLog {
+    HostLog(minimum: minimum) { level, event, fields in
+      let line = render(format, level, event, fields, milliseconds: clock.wallMilliseconds)
+      StandardStreams.write(line, to: descriptor)
+    }
+  }
+
+  static func render(
+    _ format: Format, _ level: HostLog.Level, _ event: String, _ fields: [(String, JSONValue)], milliseconds: Int64
+  ) -> String {
+    let time = UTCTimestamp.text(milliseconds: milliseconds)
+    switch format {
+    case .text:
+      // JSON spelling keeps a value with spaces or line breaks on one line and unambiguous.
+      let rest = fields.map { name, value in
+        if case .string(let text) = value, isPlain(text) { return " \(name)=\(text)" }
+        return " \(name)=\(JSONWriter.text(value))"
+      }
+      return "\(time) \(level.rawValue) \(event)\(rest.joined())\n"
+    case .json:
+      var writer = JSONWriter()
+      let reserved: [(String, JSONValue)] = [
+        ("time", .string(time)), ("level", .string(level.rawValue)), ("event", .string(event)),
+      ]
+      writer.raw("{")
+      for (index, (name, value)) in (reserved + fields).enumerated() {
+        if index > 0 { writer.raw(",") }
+        writer.write(string: name)
+        writer.raw(":")
+        writer.write(value)
+      }
+      writer.raw("}\n")
+      return String(decoding: writer.bytes, as: UTF8.self)
+    }
+  }
+
+  private static func isPlain(_ text: String) -> Bool {
+    !text.isEmpty
+      && text.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F && $0 != UInt8(ascii: "\"") && $0 != UInt8(ascii: "=") }
+  }
+}
