@@ -98,6 +98,23 @@ public final class ConfigurationObject {
     return text
   }
 
+  /// A string, a number or a boolean that `accepts` allows.
+  func scalar(_ key: String, accepts: (JSONValue) -> Bool) -> JSONValue? {
+    guard let node = node(key, required: nil) else { return nil }
+    let value: JSONValue? =
+      switch node.value {
+      case .string(let text): .string(text)
+      case .number(let number): .number(number)
+      case .bool(let flag): .bool(flag)
+      case .null, .array, .object: nil
+      }
+    guard let value, accepts(value) else {
+      expected("a string, a whole number, true or false", key, node)
+      return nil
+    }
+    return value
+  }
+
   public func bool(_ key: String) -> Bool? {
     guard let node = node(key, required: nil) else { return nil }
     guard case .bool(let value) = node.value else {
