@@ -1,3 +1,5 @@
+import PhoenixChannels
+
 /// The WebSocket port: connect, receive, send, ping and close in one injected interface.
 ///
 /// The real implementation is `LibwebsocketsTransport`; `ScriptedTransport` of the test support plays scripts.
@@ -52,10 +54,8 @@ public struct RealtimeTransportRequest: Sendable {
   }
 }
 
-public enum RealtimeTransportMessage: Sendable, Hashable {
-  case text(String)
-  case binary([UInt8])
-}
+/// One whole message: `.text(String)` or `.binary([UInt8])`.
+public typealias RealtimeTransportMessage = PhoenixMessage
 
 public enum RealtimeTransportEvent: Sendable, Hashable {
   /// The upgrade was accepted.
