@@ -15,7 +15,7 @@ let sources: [Target] = [
   .target(name: "HostKit", dependencies: ["CLinux"]),
 
   .target(name: "PhoenixChannels", dependencies: ["HostKit"]),
-  .target(name: "HTTPClient", dependencies: ["CCurl", "HostKit"]),
+  .target(name: "HTTPClient", dependencies: ["CCurl", "CLinux", "HostKit"]),
   .target(name: "SyncServer", dependencies: ["HostKit"]),
 
   .target(

@@ -23,6 +23,10 @@ typedef size_t (*kd_curl_data_callback)(char *bytes, size_t size, size_t count, 
 static inline CURLcode kd_curl_setopt_data_callback(CURL *handle, CURLoption option, kd_curl_data_callback value) {
   return curl_easy_setopt(handle, option, value);
 }
+typedef int (*kd_curl_socket_callback)(void *context, curl_socket_t socket, curlsocktype purpose);
+static inline CURLcode kd_curl_setopt_socket_callback(CURL *handle, CURLoption option, kd_curl_socket_callback value) {
+  return curl_easy_setopt(handle, option, value);
+}
 static inline CURLcode kd_curl_getinfo_long(CURL *handle, CURLINFO info, long *value) {
   return curl_easy_getinfo(handle, info, value);
 }

@@ -1,0 +1,443 @@
+import Glibc
+import HTTPClient
+import HostKit
+import Testing
+
+@Suite struct CurlHTTPClientTests {
+  /// Runs `body` with a server and a client, and ends both.
+  private func with<Result>(
+    _ settings: CurlHTTPClient.Settings = .init(), server handler: @escaping RawServer.Handler,
+    _ body: (CurlHTTPClient, RawServer) async throws -> Result
+  ) async throws -> Result {
+    let server = RawServer(handler)
+    let client = CurlHTTPClient(settings)
+    let outcome: Swift.Result<Result, any Error>
+    do {
+      outcome = .success(try await body(client, server))
+    } catch {
+      outcome = .failure(error)
+    }
+    await client.shutdown()
+    server.stop()
+    return try outcome.get()
+  }
+
+  private func failure(_ body: () async throws -> HTTPResponse) async -> HTTPError? {
+    do {
+      let response = try await body()
+      Issue.record("an answer with status \(response.status) came")
+      return nil
+    } catch {
+      return error as? HTTPError
+    }
+  }
+
+  @Test func aRequestArrivesAsGivenAndTheAnswerComesBackWhole() async throws {
+    let before = SystemClock.monotonic
+    try await with(server: { _, connection in
+      connection.answer(201, headers: ["X-Two: b", "x-Empty:", "X-Spaced:   a b  "], "hello")
+      return .keep
+    }) { client, server in
+      let response = try await client.send(
+        HTTPRequest(
+          method: "POST", url: "\(server.url)/rest/v1/rpc/pull?x=1",
+          headers: [HTTPHeader("Content-Type", "application/json"), HTTPHeader("apikey", "k"), HTTPHeader("X-E", "")],
+          body: Array("{\"a\":1}".utf8)))
+      #expect(response.status == 201)
+      #expect(String(decoding: response.body, as: UTF8.self) == "hello")
+      #expect(response.header("x-two") == "b")
+      #expect(response.header("X-EMPTY") == "")
+      #expect(response.header("x-spaced") == "a b")
+      #expect(response.requestSentAt > before)
+      #expect(response.responseReceivedAt >= response.requestSentAt)
+      #expect(response.responseReceivedAt <= SystemClock.monotonic)
+      let request = try #require(server.received.first)
+      #expect(request.method == "POST")
+      #expect(request.target == "/rest/v1/rpc/pull?x=1")
+      #expect(String(decoding: request.body, as: UTF8.self) == "{\"a\":1}")
+      #expect(request.header("content-type") == "application/json")
+      #expect(request.header("apikey") == "k")
+      #expect(request.header("x-e") == "")
+      #expect(request.header("host") == "127.0.0.1:\(server.port)")
+      #expect(request.header("expect") == nil)
+      #expect(request.header("cookie") == nil)
+    }
+  }
+
+  @Test(
+    arguments: [
+      ("GET", nil, nil), ("DELETE", nil, nil), ("HEAD", nil, nil), ("POST", nil, "0"), ("POST", "", "0"),
+      ("PUT", "abc", "3"), ("PATCH", "abc", "3"), ("DELETE", "abc", "3"), ("GET", "abc", "3"),
+    ] as [(String, String?, String?)])
+  func methodsAndBodies(method: String, body: String?, length: String?) async throws {
+    try await with(server: { request, connection in
+      connection.answer(200, request.method == "HEAD" ? "" : "ok")
+      return .keep
+    }) { client, server in
+      // Each after a POST on the same handle, whose traces must be gone.
+      _ = try await client.send(HTTPRequest(method: "POST", url: server.url, body: Array("before".utf8)))
+      let response = try await client.send(
+        HTTPRequest(method: method, url: server.url, body: body.map { Array($0.utf8) }))
+      #expect(response.status == 200)
+      let request = try #require(server.received.last)
+      #expect(request.method == method)
+      #expect(request.header("content-length") == length)
+      #expect(request.header("content-type") == nil)
+      #expect(String(decoding: request.body, as: UTF8.self) == body ?? "")
+      #expect(server.connectionCount == 1)
+    }
+  }
+
+  @Test func oneConnectionServesOneRequestAfterAnother() async throws {
+    try await with(server: { request, connection in
+      connection.answer(200, "\(connection.number) \(request.target)")
+      return .keep
+    }) { client, server in
+      for number in 0..<50 {
+        let response = try await client.send(HTTPRequest(method: "GET", url: "\(server.url)/\(number)"))
+        #expect(String(decoding: response.body, as: UTF8.self) == "1 /\(number)")
+      }
+      #expect(server.connectionCount == 1)
+    }
+  }
+
+  @Test func aConnectionClosedWhileIdleIsReplacedUnnoticed() async throws {
+    try await with(server: { _, connection in
+      connection.answer(200, "x")
+      return .close
+    }) { client, server in
+      for _ in 0..<5 {
+        let again = try await client.send(HTTPRequest(method: "GET", url: server.url))
+        #expect(again.status == 200)
+      }
+      #expect(server.connectionCount == 5)
+    }
+  }
+
+  @Test func chunkedAnswersAreJoined() async throws {
+    try await with(server: { _, connection in
+      connection.write("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+      for piece in ["5\r\nhello\r\n", "1\r\n \r\n", "5\r\nworld\r\n", "0\r\n\r\n"] { connection.write(piece) }
+      return .keep
+    }) { client, server in
+      let response = try await client.send(HTTPRequest(method: "GET", url: server.url))
+      #expect(String(decoding: response.body, as: UTF8.self) == "hello world")
+    }
+  }
+
+  @Test func interimAnswersAreSkipped() async throws {
+    try await with(server: { _, connection in
+      connection.write("HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n")
+      connection.answer(200, headers: ["X-Final: 1"], "x")
+      return .keep
+    }) { client, server in
+      let response = try await client.send(HTTPRequest(method: "GET", url: server.url))
+      #expect(response.status == 200)
+      #expect(response.header("link") == nil)
+      #expect(response.header("x-final") == "1")
+    }
+  }
+
+  @Test func redirectsAreAnswersLikeAnyOther() async throws {
+    try await with(server: { request, connection in
+      connection.answer(307, headers: ["Location: /elsewhere"], "")
+      return .keep
+    }) { client, server in
+      let response = try await client.send(HTTPRequest(method: "GET", url: "\(server.url)/here"))
+      #expect(response.status == 307)
+      #expect(response.header("location") == "/elsewhere")
+      #expect(server.received.map(\.target) == ["/here"])
+    }
+  }
+
+  // MARK: Failures
+
+  @Test func anAnswerThatDoesNotComeInTimeFails() async throws {
+    try await with(server: { _, connection in
+      connection.waitForClose()
+      return .close
+    }) { client, server in
+      let error = await failure {
+        try await client.send(HTTPRequest(method: "GET", url: server.url, timeout: .milliseconds(100)))
+      }
+      #expect(error?.kind == .timeout)
+      #expect(error?.message == "127.0.0.1:\(server.port) did not answer completely within 100 ms")
+    }
+  }
+
+  @Test func anAnswerThatStopsInTheMiddleFailsAtTheDeadline() async throws {
+    try await with(server: { _, connection in
+      connection.write("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc")
+      connection.waitForClose()
+      return .close
+    }) { client, server in
+      let error = await failure {
+        try await client.send(HTTPRequest(method: "GET", url: server.url, timeout: .milliseconds(100)))
+      }
+      #expect(error?.kind == .timeout)
+    }
+  }
+
+  @Test(
+    arguments: ["", "HTTP/1.1 200 OK\r\nContent-", "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc"], [true, false])
+  func aConnectionThatEndsEarlyIsLost(sent: String, byReset: Bool) async throws {
+    try await with(server: { _, connection in
+      connection.write(sent)
+      if byReset { connection.reset() }
+      return .close
+    }) { client, server in
+      let error = await failure { try await client.send(HTTPRequest(method: "GET", url: server.url)) }
+      #expect(error?.kind == .connectionLost)
+      #expect(
+        error?.message == "127.0.0.1:\(server.port) closed the connection before its answer was complete")
+    }
+  }
+
+  @Test func anAnswerThatIsNotHTTPIsRefused() async throws {
+    try await with(server: { _, connection in
+      connection.write("SSH-2.0-OpenSSH_9.2\r\n\r\n")
+      return .close
+    }) { client, server in
+      let error = await failure { try await client.send(HTTPRequest(method: "GET", url: server.url)) }
+      #expect(error?.kind == .other)
+      #expect(error?.message == "what 127.0.0.1:\(server.port) answered is not valid HTTP")
+    }
+  }
+
+  @Test(arguments: [true, false]) func aLongAnswerIsCutOff(announced: Bool) async throws {
+    try await with(server: { _, connection in
+      if announced {
+        connection.answer(200, String(repeating: "x", count: 1001))
+      } else {
+        // Without a length and without an end: only counting what comes can stop this.
+        connection.write("HTTP/1.1 200 OK\r\n\r\n")
+        let piece = [UInt8](repeating: 0x78, count: 500)
+        for _ in 0..<3 { connection.write(piece) }
+        connection.waitForClose()
+      }
+      return .close
+    }) { client, server in
+      let error = await failure {
+        try await client.send(HTTPRequest(method: "GET", url: server.url, maximumResponseBytes: 1000))
+      }
+      #expect(error?.kind == .tooLarge)
+      #expect(error?.message == "the answer of 127.0.0.1:\(server.port) is larger than 1000 bytes")
+    }
+  }
+
+  @Test func anAnswerOfExactlyTheLimitPasses() async throws {
+    try await with(server: { _, connection in
+      connection.answer(200, String(repeating: "x", count: 1000))
+      return .keep
+    }) { client, server in
+      let response = try await client.send(HTTPRequest(method: "GET", url: server.url, maximumResponseBytes: 1000))
+      #expect(response.body.count == 1000)
+    }
+  }
+
+  @Test func endlessHeadersAreCutOff() async throws {
+    try await with(server: { _, connection in
+      connection.write("HTTP/1.1 200 OK\r\n")
+      let line = "X-Filler: \(String(repeating: "x", count: 1000))\r\n"
+      for _ in 0..<1000 { connection.write(line) }
+      connection.answer(200, "x")
+      return .close
+    }) { client, server in
+      let error = await failure { try await client.send(HTTPRequest(method: "GET", url: server.url)) }
+      #expect(error?.kind == .tooLarge)
+    }
+  }
+
+  @Test func aPortNobodyListensOnIsUnreachable() async throws {
+    let port = RawServer.freePort()
+    let client = CurlHTTPClient()
+    let error = await failure {
+      try await client.send(HTTPRequest(method: "GET", url: "http://127.0.0.1:\(port)/secret?apikey=secret"))
+    }
+    #expect(error == HTTPError(.unreachable, "127.0.0.1:\(port) cannot be reached: connection refused"))
+    await client.shutdown()
+  }
+
+  @Test func aNameThatDoesNotExistIsUnresolved() async throws {
+    let client = CurlHTTPClient()
+    let error = await failure {
+      try await client.send(HTTPRequest(method: "GET", url: "https://nowhere.invalid/x"))
+    }
+    #expect(error == HTTPError(.unresolved, "the name of nowhere.invalid:443 cannot be resolved"))
+    await client.shutdown()
+  }
+
+  @Test(arguments: [
+    ("http://example.com/", "plain http is allowed only to this machine"),
+    ("ftp://127.0.0.1/", "must start with https"),
+    ("https://user:secret@127.0.0.1/", "must not hold a user name"), ("nonsense", "must have the form https://host"),
+  ])
+  func addressesOutsideTheRuleAreNotContacted(url: String, says: String) async throws {
+    let client = CurlHTTPClient()
+    let error = await failure { try await client.send(HTTPRequest(method: "GET", url: url)) }
+    #expect(error?.kind == .invalidURL)
+    #expect(error?.message.contains(says) == true)
+    #expect(error?.message.contains("secret") == false)
+    await client.shutdown()
+  }
+
+  @Test(arguments: [HTTPHeader("X", "a\r\nY: b"), HTTPHeader("X: b\r\nY", "a"), HTTPHeader("", "a")])
+  func aHeaderCannotSmuggleAnother(header: HTTPHeader) async throws {
+    try await with(server: { _, connection in
+      connection.answer(200, "x")
+      return .keep
+    }) { client, server in
+      let error = await failure {
+        try await client.send(HTTPRequest(method: "GET", url: server.url, headers: [header]))
+      }
+      #expect(error?.kind == .other)
+      #expect(server.received.isEmpty)
+      // The handle is as good as before.
+      let again = try await client.send(HTTPRequest(method: "GET", url: server.url))
+      #expect(again.status == 200)
+    }
+  }
+
+  // MARK: Concurrency and ending
+
+  @Test func aHundredRequestsAtOnceAllGetTheirOwnAnswer() async throws {
+    try await with(server: { request, connection in
+      connection.answer(200, request.target)
+      return .keep
+    }) { client, server in
+      let url = server.url
+      try await withThrowingTaskGroup(of: (Int, String).self) { group in
+        for number in 0..<100 {
+          group.addTask {
+            let response = try await client.send(HTTPRequest(method: "GET", url: "\(url)/\(number)"))
+            return (number, String(decoding: response.body, as: UTF8.self))
+          }
+        }
+        var seen = 0
+        for try await (number, body) in group {
+          #expect(body == "/\(number)")
+          seen += 1
+        }
+        #expect(seen == 100)
+      }
+      #expect(server.connectionCount <= 16)
+    }
+  }
+
+  @Test func cancellingTheTaskEndsTheTransfer() async throws {
+    let closed = AsyncStream.makeStream(of: Void.self)
+    let arrived = AsyncStream.makeStream(of: Void.self)
+    try await with(server: { request, connection in
+      if request.target == "/fast" {
+        connection.answer(200, "x")
+        return .keep
+      }
+      arrived.continuation.yield()
+      connection.waitForClose()
+      closed.continuation.yield()
+      return .close
+    }) { client, server in
+      let url = server.url
+      let task = Task { try await client.send(HTTPRequest(method: "GET", url: url)) }
+      var arrivals = arrived.stream.makeAsyncIterator()
+      await arrivals.next()
+      task.cancel()
+      let result = await task.result
+      #expect(throws: CancellationError.self) { try result.get() }
+      var closes = closed.stream.makeAsyncIterator()
+      await closes.next()
+      let next = try await client.send(HTTPRequest(method: "GET", url: "\(url)/fast"))
+      #expect(next.status == 200)
+    }
+  }
+
+  @Test func aTaskCancelledBeforehandSendsNothing() async throws {
+    try await with(server: { _, connection in
+      connection.answer(200, "x")
+      return .keep
+    }) { client, server in
+      let url = server.url
+      let task = Task {
+        withUnsafeCurrentTask { $0?.cancel() }
+        return try await client.send(HTTPRequest(method: "GET", url: url))
+      }
+      let result = await task.result
+      #expect(throws: CancellationError.self) { try result.get() }
+      #expect(server.received.isEmpty)
+    }
+  }
+
+  @Test func shutdownFailsWhatIsPendingAndWhatComesLater() async throws {
+    let arrived = AsyncStream.makeStream(of: Void.self)
+    try await with(server: { _, connection in
+      arrived.continuation.yield()
+      connection.waitForClose()
+      return .close
+    }) { client, server in
+      let url = server.url
+      let task = Task { try await client.send(HTTPRequest(method: "GET", url: url)) }
+      var arrivals = arrived.stream.makeAsyncIterator()
+      await arrivals.next()
+      await client.shutdown()
+      let pending = await failure { try await task.value }
+      #expect(pending == HTTPError(.other, "the HTTP client was shut down"))
+      let later = await failure { try await client.send(HTTPRequest(method: "GET", url: url)) }
+      #expect(later == HTTPError(.other, "the HTTP client was shut down"))
+      await client.shutdown()
+    }
+  }
+
+  @Test func aClientThatIsLetGoEndsItsThread() async throws {
+    let server = RawServer { _, connection in
+      connection.answer(200, "x")
+      return .keep
+    }
+    defer { server.stop() }
+    let closed = AsyncStream.makeStream(of: Void.self)
+    let watched = RawServer { _, connection in
+      connection.answer(200, "x")
+      connection.waitForClose()
+      closed.continuation.yield()
+      return .close
+    }
+    defer { watched.stop() }
+    do {
+      let client = CurlHTTPClient()
+      _ = try await client.send(HTTPRequest(method: "GET", url: watched.url))
+    }
+    var closes = closed.stream.makeAsyncIterator()
+    await closes.next()
+  }
+
+  @Test func droppedConnectionsAreNotUsedAgain() async throws {
+    let arrived = AsyncStream.makeStream(of: Void.self)
+    let gate = Gate()
+    try await with(server: { request, connection in
+      if request.target == "/slow" {
+        arrived.continuation.yield()
+        gate.wait()
+      }
+      connection.answer(200, "\(connection.number)")
+      return .keep
+    }) { client, server in
+      func number(_ path: String) async throws -> String {
+        let response = try await client.send(HTTPRequest(method: "GET", url: server.url + path))
+        return String(decoding: response.body, as: UTF8.self)
+      }
+      #expect(try await number("/") == "1")
+      client.dropConnections()
+      #expect(try await number("/") == "2")
+      #expect(try await number("/") == "2")
+      // While a transfer is under way its connection lives on, but no other transfer may have it, nor may idle ones be used.
+      async let slow = number("/slow")
+      var arrivals = arrived.stream.makeAsyncIterator()
+      await arrivals.next()
+      client.dropConnections()
+      #expect(try await number("/") == "3")
+      gate.open()
+      let late = try await slow
+      #expect(late == "2")
+      #expect(try await number("/") != "2")
+    }
+  }
+}
