@@ -1,0 +1,133 @@
+import HostKit
+import KizunaSync
+
+/// What a gateway needs to know: the server, the database, the tables, and who is signed in.
+///
+/// Usually read from a file (``load(file:)``); everything can be set in code too.
+public struct GatewayConfiguration: Sendable {
+  /// Who is signed in, and how.
+  public enum Session: Sendable, Hashable {
+    /// A ready token. From a file it is read again whenever a fresh one is needed.
+    case accessToken(ConfigurationSecret)
+    case password(email: String, password: ConfigurationSecret)
+  }
+
+  /// The project's base address.
+  public var url: ServerURL
+  /// The WebSocket address when it is not `<url>/realtime/v1/websocket`.
+  public var realtimeURL: ServerURL?
+  public var publishableKey: ConfigurationSecret
+  /// Path of the SQLite file.
+  public var database: String
+  public var tables: [String: TableDeclaration]
+  public var session: Session
+  /// Nanoseconds between pulls that nothing asked for.
+  public var pollInterval: UInt64
+  /// The app's data version, which a server may refuse as too old.
+  public var schemaVersion: Int
+
+  public static let defaultPollInterval: UInt64 = .seconds(15)
+
+  public init(
+    url: ServerURL, realtimeURL: ServerURL? = nil, publishableKey: ConfigurationSecret, database: String,
+    tables: [String: TableDeclaration], session: Session, pollInterval: UInt64 = defaultPollInterval,
+    schemaVersion: Int = 1
+  ) {
+    self.url = url
+    self.realtimeURL = realtimeURL
+    self.publishableKey = publishableKey
+    self.database = database
+    self.tables = tables
+    self.session = session
+    self.pollInterval = pollInterval
+    self.schemaVersion = schemaVersion
+  }
+}
+
+extension GatewayConfiguration {
+  /// Reads a file in JSON with comments and trailing commas. Paths in it are relative to its folder.
+  ///
+  /// - Returns: the configuration, and what its owner should know, such as a secret that every user can read.
+  /// - Throws: `ConfigurationError` with every problem.
+  public static func load(file: String) throws(ConfigurationError) -> (
+    configuration: GatewayConfiguration, warnings: [ConfigurationProblem]
+  ) {
+    let (value, warnings) = try ConfigurationDocument.decode(file: file, decode)
+    return (value, warnings)
+  }
+
+  /// The same from text; `file` gives the folder and the name in messages.
+  public static func load(text: String, file: String) throws(ConfigurationError) -> (
+    configuration: GatewayConfiguration, warnings: [ConfigurationProblem]
+  ) {
+    let (value, warnings) = try ConfigurationDocument.decode(file: file, text: text, decode)
+    return (value, warnings)
+  }
+
+  private static func decode(_ root: ConfigurationObject) -> GatewayConfiguration? {
+    let url = root.serverURL("url", required: "the project's address, for example \"https://<ref>.supabase.co\"")
+    let realtimeURL = root.serverURL("realtimeURL", for: .webSocket)
+    let key = root.secret("publishableKey", required: "the project's publishable (anon) key", isPublic: true)
+    let database = root.path("database", required: "the path of the SQLite file")
+    if let database, database.hasSuffix(":memory:") {
+      root.problem("database", "a database in memory is gone with the process; name a file")
+    }
+    let tables = TableDeclaration.decodeTables(root)
+    let session = root.object(
+      "session", required: "who is signed in, {\"email\": …, \"passwordFile\": …} or {\"accessTokenFile\": …}",
+      decodeSession)
+    let pollInterval = root.seconds("pollInterval", in: 1...86_400)
+    let schemaVersion = root.integer("schemaVersion", in: 1...Int(Int32.max))
+    guard let url, let key, let database, let tables, let session else { return nil }
+    return GatewayConfiguration(
+      url: url, realtimeURL: realtimeURL, publishableKey: key, database: database, tables: tables, session: session,
+      pollInterval: pollInterval ?? defaultPollInterval, schemaVersion: schemaVersion ?? 1)
+  }
+
+  private static func decodeSession(_ object: ConfigurationObject) -> Session? {
+    let token = object.secret("accessToken")
+    let tokenFile = object.secretFile("accessTokenFile")
+    let email = object.string("email") { text in
+      let parts = text.split(separator: "@", omittingEmptySubsequences: false)
+      return parts.count == 2 && parts.allSatisfy { !$0.isEmpty } ? nil : "this is not an e-mail address"
+    }
+    let password = object.secret("password")
+    let passwordFile = object.secretFile("passwordFile")
+
+    let ways = [object.has("accessToken"), object.has("accessTokenFile"), object.has("email")]
+    guard ways.filter(\.self).count == 1 else {
+      object.problem(
+        nil,
+        "give exactly one of \"accessToken\", \"accessTokenFile\", or \"email\" with \"passwordFile\" or \"password\"")
+      return nil
+    }
+    guard object.has("email") else {
+      for key in ["password", "passwordFile"] where object.has(key) {
+        object.problem(key, "belongs to \"email\"; remove it")
+      }
+      return (token ?? tokenFile).map(Session.accessToken)
+    }
+    guard object.has("password") != object.has("passwordFile") else {
+      object.problem(nil, "\"email\" needs either \"passwordFile\" or \"password\"")
+      return nil
+    }
+    guard let email, let password = password ?? passwordFile else { return nil }
+    return .password(email: email, password: password)
+  }
+}
+
+extension ConfigurationObject {
+  /// An address under the rule for plain text (Kizuna wire contract, section 2).
+  fileprivate func serverURL(_ key: String, for use: ServerURL.Use = .http, required meaning: String? = nil)
+    -> ServerURL?
+  {
+    var url: ServerURL?
+    _ = string(key, required: meaning) { text in
+      do throws(ServerURLError) {
+        url = try ServerURL(text, for: use)
+        return nil
+      } catch { return error.message }
+    }
+    return url
+  }
+}
