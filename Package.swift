@@ -50,7 +50,10 @@ let tests: [Target] = [
   .testTarget(name: "SyncServerTests", dependencies: ["HostKit", "SyncServer"]),
   .testTarget(
     name: "SupabaseRealtimeTests",
-    dependencies: ["HostKit", "KizunaSyncTestSupport", "LocalStack", "PhoenixChannels", "SupabaseRealtime"]),
+    dependencies: [
+      "CLibwebsockets", "HostKit", "HTTPClient", "KizunaSyncTestSupport", "LocalStack", "PhoenixChannels",
+      "SupabaseRealtime",
+    ]),
   .testTarget(
     name: "KizunaSyncTests",
     dependencies: ["CSQLite", "HostKit", "HTTPClient", "KizunaSync", "KizunaSyncTestSupport", "SyncServer"]),

@@ -103,11 +103,11 @@ public final class SerialThread: SerialExecutor, Sendable {
   }
 }
 
-/// A semaphore, raised at most once per wait by the thread above.
-final class Signal: @unchecked Sendable {  // sem_t is thread-safe by definition
+/// A semaphore for a thread that sleeps until there is work.
+package final class Signal: @unchecked Sendable {  // sem_t is thread-safe by definition
   private let semaphore = UnsafeMutablePointer<sem_t>.allocate(capacity: 1)
 
-  init() {
+  package init() {
     sem_init(semaphore, 0, 0)
   }
 
@@ -116,11 +116,11 @@ final class Signal: @unchecked Sendable {  // sem_t is thread-safe by definition
     semaphore.deallocate()
   }
 
-  func raise() {
+  package func raise() {
     sem_post(semaphore)
   }
 
-  func wait() {
+  package func wait() {
     while sem_wait(semaphore) != 0 && errno == EINTR {}
   }
 }

@@ -1,0 +1,22 @@
+/// Remembers for ten minutes which address of a host answered, so that a reconnect neither looks up nor races again.
+struct AddressMemory {
+  private static let lifetime: UInt64 = 600_000_000_000
+
+  private var entries: [String: (address: AddressResolver.Address, until: UInt64)] = [:]
+
+  /// - Parameter origin: host and port.
+  mutating func address(for origin: String, now: UInt64) -> AddressResolver.Address? {
+    guard let entry = entries[origin] else { return nil }
+    if entry.until > now { return entry.address }
+    entries[origin] = nil
+    return nil
+  }
+
+  mutating func remember(_ address: AddressResolver.Address, for origin: String, now: UInt64) {
+    entries[origin] = (address, now + Self.lifetime)
+  }
+
+  mutating func forget(_ origin: String) {
+    entries[origin] = nil
+  }
+}

@@ -1,0 +1,417 @@
+import CLibwebsockets
+import HostKit
+
+/// One client WebSocket, from the attempt to its end. Everything here runs on the loop thread.
+///
+/// The socket handle is made in `open` and given up in `destroyed`, the last call libwebsockets makes for it. The final
+/// event leaves in `finish` and nowhere else.
+final class LwsClientConnection: RealtimeTransportConnection, @unchecked Sendable {  // confined to the loop thread
+  struct Environment: Sendable {
+    let loop: LwsLoop
+    let trustRoots: LibwebsocketsTransport.TrustRoots
+    let clock: any HostClock
+    let refusalReader: RefusalReader
+  }
+
+  /// What all connections of the loop share.
+  private struct Shared {
+    var host = LwsClientHost()
+    var addresses = AddressMemory()
+  }
+  private nonisolated(unsafe) static var shared = Shared()  // loop thread only
+
+  private let environment: Environment
+  private let request: RealtimeTransportRequest
+  private var onEvent: (@Sendable (RealtimeTransportEvent) -> Void)?
+  private var url: WebSocketURL?
+  private var record: AttemptRecord
+  private var assembler: MessageAssembler
+  private var queue = SendQueue()
+  private var wsi: OpaquePointer?
+  private var address: AddressResolver.Address?
+  private var hasSocket = false
+  private var handshakeTimer: (any HostTimer)?
+  private var writeTimer: (any HostTimer)?
+  private var closeTimer: (any HostTimer)?
+  private var refusalTask: Task<Void, Never>?
+  private var refusalBytes: [UInt8] = []
+  private var closeFrameQueued = false
+
+  init(
+    _ environment: Environment, request: RealtimeTransportRequest,
+    onEvent: @escaping @Sendable (RealtimeTransportEvent) -> Void
+  ) {
+    self.environment = environment
+    self.request = request
+    self.onEvent = onEvent
+    record = AttemptRecord(origin: "the Realtime server")
+    assembler = MessageAssembler(limit: request.maximumMessageBytes)
+  }
+
+  private var isFinished: Bool { onEvent == nil }
+
+  // MARK: Port
+
+  func send(_ message: RealtimeTransportMessage) {
+    environment.loop.checkIsolated()
+    enqueue(.message(message))
+  }
+
+  func ping() {
+    environment.loop.checkIsolated()
+    if record.phase == .open { enqueue(.ping) }
+  }
+
+  func close(code: UInt16, reason: String) {
+    environment.loop.checkIsolated()
+    guard !isFinished, record.requestedClose == nil else { return }
+    record.requestedClose = AttemptRecord.Close(code: code, reason: reason)
+    guard record.phase == .open, let wsi else { return abandon() }
+    closeTimer = deadline(request.closeTimeout) { $0.abandon() }
+    lws_callback_on_writable(wsi)
+  }
+
+  private func enqueue(_ item: SendQueue.Item) {
+    guard !isFinished, record.requestedClose == nil else { return }
+    let isWaiting = !queue.isEmpty
+    guard queue.add(item) else {
+      return fail(
+        RealtimeTransportFailure(
+          .connectionLost, "\(record.origin) takes no data: \(queue.byteCount) bytes were waiting to be sent."))
+    }
+    guard record.phase == .open, let wsi else { return }
+    if isWaiting { armWriteTimer() }
+    lws_callback_on_writable(wsi)
+  }
+
+  // MARK: Beginning
+
+  func begin() {
+    guard !isFinished else { return }
+    if record.requestedClose != nil { return finish() }
+    do throws(RealtimeTransportFailure) {
+      try checkHeaders()
+      let url = try WebSocketURL(request.url)
+      self.url = url
+      record = AttemptRecord(origin: url.origin)
+      handshakeTimer = deadline(request.handshakeTimeout) { $0.handshakeTimedOut() }
+      find(url)
+    } catch {
+      record.failure = error
+      finish()
+    }
+  }
+
+  private func checkHeaders() throws(RealtimeTransportFailure) {
+    let isClean = request.headers.allSatisfy { header in
+      header.name.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F && $0 != UInt8(ascii: ":") }
+        && header.value.utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7F }
+    }
+    guard isClean else {
+      throw RealtimeTransportFailure(.invalidURL, "A request header contains a character that HTTP does not allow.")
+    }
+  }
+
+  private func find(_ url: WebSocketURL) {
+    if let address = AddressResolver.literal(url.host) { return open(url, at: address) }
+    if let address = Self.shared.addresses.address(for: url.origin, now: environment.clock.now) {
+      return open(url, at: address)
+    }
+    let until = SystemClock.monotonic + request.handshakeTimeout
+    let loop = environment.loop
+    HostThread.detach(name: "kizuna-resolve") {
+      let result = AddressResolver.reachableAddress(host: url.host, port: url.port, deadline: until)
+      loop.run {
+        // The attempt may have ended meanwhile.
+        guard !self.isFinished, self.record.phase == .resolving else { return }
+        switch result {
+        case .success(let address): self.open(url, at: address)
+        case .failure(let failure):
+          self.record.failure = failure
+          self.finish()
+        }
+      }
+    }
+  }
+
+  private func open(_ url: WebSocketURL, at address: AddressResolver.Address) {
+    record.phase = .connecting
+    self.address = address
+    do throws(RealtimeTransportFailure) {
+      guard let context = environment.loop.context() else {
+        throw RealtimeTransportFailure(.other, "libwebsockets could not be started.")
+      }
+      let vhost = try Self.shared.host.vhost(context, isSecure: url.isSecure, roots: environment.trustRoots)
+      start(context, vhost, url, address)
+    } catch {
+      record.failure = error
+      finish()
+    }
+  }
+
+  private func start(
+    _ context: OpaquePointer, _ vhost: OpaquePointer, _ url: WebSocketURL, _ address: AddressResolver.Address
+  ) {
+    hasSocket = true
+    environment.loop.socketBegan()
+    var info = lws_client_connect_info()
+    info.context = context
+    info.vhost = vhost
+    info.port = Int32(url.port)
+    info.ssl_connection = Int32(LCCSCF_HTTP_NO_FOLLOW_REDIRECT.rawValue)
+    if url.isSecure { info.ssl_connection |= Int32(LCCSCF_USE_SSL.rawValue) }
+    info.retry_and_idle_policy = UnsafePointer(LwsClientHost.noIdlePolicy)
+    info.opaque_user_data = Unmanaged.passRetained(self).toOpaque()
+    let made = address.text.withCString { addressText in
+      url.target.withCString { target in
+        url.hostHeader.withCString { host in
+          LwsClientHost.protocolName.withCString { name in
+            "http/1.1".withCString { alpn -> OpaquePointer? in
+              info.address = addressText
+              info.path = target
+              info.host = host
+              info.local_protocol_name = name
+              info.alpn = alpn
+              return lws_client_connect_via_info(&info)
+            }
+          }
+        }
+      }
+    }
+    if let made {
+      guard hasSocket else { return }
+      wsi = made
+      if record.failure != nil || record.requestedClose != nil { abandon() }
+    } else if hasSocket {
+      // It failed before there was a socket that could be destroyed.
+      destroyed()
+    }
+  }
+
+  // MARK: What libwebsockets reports
+
+  func connected() {
+    guard let url, record.phase < .securing else { return }
+    record.phase = url.isSecure ? .securing : .upgrading
+    if let address, AddressResolver.literal(url.host) == nil {
+      Self.shared.addresses.remember(address, for: url.origin, now: environment.clock.now)
+    }
+  }
+
+  func certificateRefused(_ problem: String) {
+    record.certificateProblem = problem
+  }
+
+  func addHeaders(_ wsi: OpaquePointer, to cursor: UnsafeMutableRawPointer, room: Int) -> Int32 {
+    record.phase = .upgrading
+    let position = cursor.assumingMemoryBound(to: UnsafeMutablePointer<UInt8>?.self)
+    guard let start = position.pointee else { return -1 }
+    let end = start + room
+    for header in request.headers {
+      let result = "\(header.name):".withCString { name in
+        header.value.withCString { value in
+          name.withMemoryRebound(to: UInt8.self, capacity: header.name.utf8.count + 2) { name in
+            value.withMemoryRebound(to: UInt8.self, capacity: header.value.utf8.count + 1) { value in
+              lws_add_http_header_by_name(wsi, name, value, Int32(header.value.utf8.count), position, end)
+            }
+          }
+        }
+      }
+      if result != 0 {
+        record.failure = RealtimeTransportFailure(.invalidURL, "The request headers are too long.")
+        return -1
+      }
+    }
+    return 0
+  }
+
+  /// The answer to the upgrade is here; anything but 101 ends the attempt.
+  func answered(_ wsi: OpaquePointer) -> Int32 {
+    let status = Int(lws_http_client_http_response(wsi))
+    guard status != 101 else { return 0 }
+    record.refusal = AttemptRecord.Refusal(status: status, retryAfterSeconds: retryAfter(wsi), body: nil)
+    // What of the body came with the headers is still in libwebsockets' hands; this passes it to `refusalText`.
+    var buffer: UnsafeMutablePointer<CChar>?
+    var length: Int32 = 0
+    _ = lws_http_client_read(wsi, &buffer, &length)
+    if !refusalBytes.isEmpty { record.refusal?.body = String(decoding: refusalBytes, as: UTF8.self) }
+    return -1
+  }
+
+  private func retryAfter(_ wsi: OpaquePointer) -> Int? {
+    var text = [CChar](repeating: 0, count: 64)
+    let length = lws_hdr_copy(wsi, &text, Int32(text.count), WSI_TOKEN_HTTP_RETRY_AFTER)
+    guard length > 0 else { return nil }
+    return Int(String(decoding: text.prefix(Int(length)).map { UInt8(bitPattern: $0) }, as: UTF8.self))
+  }
+
+  func refusalText(_ piece: UnsafeRawBufferPointer) {
+    refusalBytes.append(contentsOf: piece.prefix(RefusalReader.maximumBytes - refusalBytes.count))
+  }
+
+  func opened() {
+    record.phase = .open
+    handshakeTimer?.cancel()
+    handshakeTimer = nil
+    emit(.opened)
+    if !queue.isEmpty, let wsi { lws_callback_on_writable(wsi) }
+  }
+
+  func received(_ wsi: OpaquePointer, _ piece: UnsafeRawBufferPointer) {
+    let output = assembler.add(
+      piece, isFirst: lws_is_first_fragment(wsi) != 0, isLast: lws_is_final_fragment(wsi) != 0,
+      isBinary: lws_frame_is_binary(wsi) != 0)
+    switch output {
+    case .message(let message): emit(.message(message, receivedAt: SystemClock.monotonic))
+    case .tooLarge(let bytes): emit(.messageTooLarge(bytes: bytes))
+    case nil: break
+    }
+  }
+
+  func pongReceived() {
+    emit(.pong)
+  }
+
+  func peerClosed(_ payload: UnsafeRawBufferPointer) {
+    guard payload.count >= 2 else {
+      record.peerClose = AttemptRecord.Close(code: nil, reason: "")
+      return
+    }
+    var code = UInt16(payload[0]) << 8 | UInt16(payload[1])
+    // libwebsockets 4.1 rewrites 1012 to 1015 into 1002 before it tells us. A true 1002 would mean that it framed our
+    // messages wrongly; 1012 is what a Realtime server sends whenever it is deployed (Realtime wire contract §12).
+    if code == 1002 { code = 1012 }
+    record.peerClose = AttemptRecord.Close(
+      code: code, reason: String(decoding: payload.dropFirst(2), as: UTF8.self))
+  }
+
+  /// The kernel takes data.
+  /// - Returns: -1 to make libwebsockets send the close frame it was given.
+  func writable(_ wsi: OpaquePointer) -> Int32 {
+    guard !closeFrameQueued else { return 0 }
+    while let item = queue.next() {
+      if write(item, wsi) < 0 { return -1 }
+      if lws_send_pipe_choked(wsi) != 0 { break }
+    }
+    if !queue.isEmpty || lws_partial_buffered(wsi) != 0 {
+      armWriteTimer()
+      lws_callback_on_writable(wsi)
+      return 0
+    }
+    writeTimer?.cancel()
+    writeTimer = nil
+    guard let close = record.requestedClose else { return 0 }
+    closeFrameQueued = true
+    var reason = Array(close.reason.utf8.prefix(123))
+    lws_close_reason(wsi, lws_close_status(rawValue: UInt32(close.code ?? 1000)), &reason, reason.count)
+    return -1
+  }
+
+  private func write(_ item: SendQueue.Item, _ wsi: OpaquePointer) -> Int32 {
+    switch item {
+    case .ping: write(EmptyCollection<UInt8>(), LWS_WRITE_PING, wsi)
+    case .message(.text(let text)): write(text.utf8, LWS_WRITE_TEXT, wsi)
+    case .message(.binary(let bytes)): write(bytes, LWS_WRITE_BINARY, wsi)
+    }
+  }
+
+  /// libwebsockets writes the frame header in front of the payload and masks it in place, so it gets a copy with room.
+  private func write(_ payload: some Collection<UInt8>, _ kind: lws_write_protocol, _ wsi: OpaquePointer) -> Int32 {
+    let room = kd_lws_pre()
+    let count = payload.count
+    return withUnsafeTemporaryAllocation(of: UInt8.self, capacity: room + count) { buffer in
+      _ = UnsafeMutableBufferPointer(rebasing: buffer[room...]).update(fromContentsOf: payload)
+      // The buffer has at least `room` bytes.
+      return lws_write(wsi, buffer.baseAddress! + room, count, kind)
+    }
+  }
+
+  /// The last call of libwebsockets for this socket.
+  func destroyed() {
+    guard hasSocket else { return }
+    hasSocket = false
+    wsi = nil
+    environment.loop.socketEnded()
+    if record.phase == .connecting, let url { Self.shared.addresses.forget(url.origin) }
+    // Balances the retain of `start`; the caller still holds a reference for the time of this call.
+    defer { Unmanaged.passUnretained(self).release() }
+    guard let refusal = record.refusal, record.failure == nil, record.requestedClose == nil,
+      environment.refusalReader.isNeeded(status: refusal.status, body: refusal.body)
+    else { return finish() }
+    handshakeTimer?.cancel()
+    refusalTask = Task { [environment, request] in
+      let body = await environment.refusalReader.body(of: request, status: refusal.status)
+      environment.loop.run {
+        self.record.refusal?.body = body
+        self.finish()
+      }
+    }
+  }
+
+  // MARK: Deadlines
+
+  private func deadline(
+    _ nanoseconds: UInt64, _ passed: @escaping @Sendable (LwsClientConnection) -> Void
+  ) -> any HostTimer {
+    let loop = environment.loop
+    return environment.clock.schedule(after: nanoseconds) { [weak self] in
+      guard let connection = self else { return }
+      loop.run { if !connection.isFinished { passed(connection) } }
+    }
+  }
+
+  private func armWriteTimer() {
+    writeTimer?.cancel()
+    writeTimer = deadline(request.writeTimeout) { connection in
+      guard connection.writeTimer != nil else { return }
+      let seconds = connection.request.writeTimeout / 1_000_000_000
+      connection.fail(
+        RealtimeTransportFailure(.timeout, "\(connection.record.origin) took no data for \(seconds) s."))
+    }
+  }
+
+  private func handshakeTimedOut() {
+    guard handshakeTimer != nil, record.phase < .open else { return }
+    fail(record.handshakeTimeout(after: request.handshakeTimeout))
+  }
+
+  // MARK: Ending
+
+  private func fail(_ failure: RealtimeTransportFailure) {
+    guard !isFinished, record.failure == nil else { return }
+    record.failure = failure
+    abandon()
+  }
+
+  /// Cuts the socket, if there is one, without a word to the peer.
+  private func abandon() {
+    guard let wsi, hasSocket else {
+      // A socket that is just being made is cut when `start` returns; resolution and refusal texts are not waited for.
+      refusalTask?.cancel()
+      return hasSocket ? () : finishSoon()
+    }
+    // Asynchronous, because this may be running inside a callback of the same socket.
+    lws_set_timeout(wsi, PENDING_TIMEOUT_USER_OK, LWS_TO_KILL_ASYNC)
+  }
+
+  /// Final events never come from inside a call of the owner.
+  private func finishSoon() {
+    environment.loop.run { self.finish() }
+  }
+
+  private func finish() {
+    guard let onEvent else { return }
+    handshakeTimer?.cancel()
+    writeTimer?.cancel()
+    closeTimer?.cancel()
+    (handshakeTimer, writeTimer, closeTimer) = (nil, nil, nil)
+    queue.removeAll()
+    refusalTask = nil
+    self.onEvent = nil
+    onEvent(record.finalEvent())
+  }
+
+  private func emit(_ event: RealtimeTransportEvent) {
+    onEvent?(event)
+  }
+}

@@ -1,0 +1,92 @@
+import CLibwebsockets
+import Glibc
+
+/// The libwebsockets objects that client connections share: one vhost for plain sockets and one for each set of trust
+/// roots, made when first needed and kept. Loop thread only.
+struct LwsClientHost {
+  static let protocolName = "kizuna-client"
+
+  private var plain: OpaquePointer?
+  private var secure: [LibwebsocketsTransport.TrustRoots: OpaquePointer] = [:]
+
+  /// - Throws: a TLS failure when the trust roots cannot be read, otherwise a lack of memory.
+  mutating func vhost(
+    _ context: OpaquePointer, isSecure: Bool, roots: LibwebsocketsTransport.TrustRoots
+  ) throws(RealtimeTransportFailure) -> OpaquePointer {
+    if !isSecure, let plain { return plain }
+    if isSecure, let known = secure[roots] { return known }
+    let tls = isSecure ? try Self.makeTLSContext(roots) : nil
+    guard let vhost = Self.makeVhost(context, tls: tls) else {
+      if let tls { SSL_CTX_free(tls) }
+      throw RealtimeTransportFailure(.other, "libwebsockets could not prepare a connection.")
+    }
+    if isSecure { secure[roots] = vhost } else { plain = vhost }
+    return vhost
+  }
+
+  private static func makeVhost(_ context: OpaquePointer, tls: OpaquePointer?) -> OpaquePointer? {
+    var info = lws_context_creation_info()
+    info.port = Int32(CONTEXT_PORT_NO_LISTEN)
+    info.protocols = UnsafePointer(protocols)
+    // An empty proxy address keeps libwebsockets from reading http_proxy, which it would apply to TLS as well.
+    info.http_proxy_address = UnsafePointer(emptyText)
+    info.connect_timeout_secs = 86_400
+    // A peer that is gone without a word is noticed by the kernel after about a minute.
+    info.ka_time = 30
+    info.ka_interval = 10
+    info.ka_probes = 3
+    if let tls {
+      info.options |= UInt64(LWS_SERVER_OPTION_DO_SSL_GLOBAL_INIT)
+      info.provided_client_ssl_ctx = tls
+    }
+    return lws_create_vhost(context, &info)
+  }
+
+  /// Our own OpenSSL context: the one libwebsockets makes accepts old TLS versions and adds a relative directory to the
+  /// trusted ones.
+  private static func makeTLSContext(
+    _ roots: LibwebsocketsTransport.TrustRoots
+  ) throws(RealtimeTransportFailure) -> OpaquePointer {
+    guard let tls = SSL_CTX_new(TLS_client_method()) else {
+      throw RealtimeTransportFailure(.tls, "OpenSSL could not be started.")
+    }
+    kd_ssl_ctx_set_modes(tls)
+    let minimum = kd_ssl_ctx_require_tls12(tls)
+    let loaded =
+      switch roots {
+      case .system: SSL_CTX_set_default_verify_paths(tls)
+      case .file(let path): SSL_CTX_load_verify_file(tls, path)
+      }
+    guard minimum == 1, loaded == 1 else {
+      ERR_clear_error()
+      SSL_CTX_free(tls)
+      let source =
+        switch roots {
+        case .system: "of the system"
+        case .file(let path): "in \(path)"
+        }
+      throw RealtimeTransportFailure(.tls, "The certificate authorities \(source) could not be read.")
+    }
+    return tls
+  }
+
+  // MARK: Constants that libwebsockets keeps pointers to
+
+  // Written once before use, never freed.
+  private nonisolated(unsafe) static let emptyText = strdup("")!
+  private nonisolated(unsafe) static let protocols: UnsafeMutablePointer<lws_protocols> = {
+    let table = UnsafeMutablePointer<lws_protocols>.allocate(capacity: 2)
+    table.initialize(repeating: lws_protocols(), count: 2)
+    table[0].name = UnsafePointer(strdup(protocolName))
+    table[0].callback = lwsClientCallback
+    table[0].rx_buffer_size = 16_384
+    return table
+  }()
+
+  /// Switches off the pings and hang-ups that libwebsockets would schedule on its own every five minutes.
+  nonisolated(unsafe) static let noIdlePolicy: UnsafeMutablePointer<lws_retry_bo_t> = {
+    let policy = UnsafeMutablePointer<lws_retry_bo_t>.allocate(capacity: 1)
+    policy.initialize(to: lws_retry_bo_t())
+    return policy
+  }()
+}
