@@ -47,7 +47,9 @@ let tests: [Target] = [
   .testTarget(name: "HostKitTests", dependencies: ["HostKit"]),
   .testTarget(name: "PhoenixChannelsTests", dependencies: ["HostKit", "PhoenixChannels"]),
   .testTarget(name: "HTTPClientTests", dependencies: ["HostKit", "HTTPClient"]),
-  .testTarget(name: "SyncServerTests", dependencies: ["HostKit", "SyncServer"]),
+  .testTarget(
+    name: "SyncServerTests", dependencies: ["HostKit", "KizunaSyncTestSupport", "SyncServer"],
+    exclude: ["Transcripts"]),
   .testTarget(
     name: "SupabaseRealtimeTests",
     dependencies: [

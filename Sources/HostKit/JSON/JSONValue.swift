@@ -1,4 +1,5 @@
-/// A JSON document in memory, numbers as their digits. Equality is strict: `1` is not `1.0`, and `false` is not `0`.
+/// A JSON document in memory, numbers as their digits. Equality is strict: `1` is not `1.0`, `false` is not `0`, and
+/// strings are equal when their bytes are.
 public enum JSONValue: Sendable, Hashable {
   case null
   case bool(Bool)
@@ -6,6 +7,21 @@ public enum JSONValue: Sendable, Hashable {
   case string(String)
   case array([JSONValue])
   case object([String: JSONValue])
+}
+
+extension JSONValue {
+  public static func == (left: JSONValue, right: JSONValue) -> Bool {
+    switch (left, right) {
+    case (.null, .null): true
+    case (.bool(let left), .bool(let right)): left == right
+    case (.number(let left), .number(let right)): left == right
+    // `String` holds two spellings of one character for equal; to a database they are two values.
+    case (.string(let left), .string(let right)): left.utf8.elementsEqual(right.utf8)
+    case (.array(let left), .array(let right)): left == right
+    case (.object(let left), .object(let right)): left == right
+    default: false
+    }
+  }
 }
 
 extension JSONValue {

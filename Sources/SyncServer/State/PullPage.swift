@@ -49,7 +49,7 @@ struct PullPage {
     case .tombstone(let table, let key, let deletedAt):
       tombstones.append([
         "table": .string(table), "pk": .string(key.text), "seq": .string(String(seq)),
-        "deleted_at": .string(Timestamp.text(deletedAt)),
+        "deleted_at": .string(UTCTimestamp.text(milliseconds: deletedAt)),
       ])
     }
     return true

@@ -12,7 +12,8 @@ extension StateChange {
       return .object(members)
     case .tombstone(let table, let place, let tombstone):
       var members: [String: JSONValue] = [
-        "k": "tombstone", "t": .string(table), "pk": .string(place.key.text), "bucket": .string(orNull: place.bucket?.text),
+        "k": "tombstone", "t": .string(table), "pk": .string(place.key.text),
+        "bucket": .string(orNull: place.bucket?.text),
       ]
       if let tombstone {
         members["seq"] = .string(String(tombstone.seq))
@@ -104,7 +105,8 @@ extension StoredRow {
       clocks[column] = stamp
     }
     for cell in json["overwritten"]?.arrayValue ?? [] {
-      guard let column = cell["column"]?.stringValue, let value = cell["value"], let winner = cell["winner"]?.stringValue,
+      guard let column = cell["column"]?.stringValue, let value = cell["value"],
+        let winner = cell["winner"]?.stringValue,
         let mode = cell["mode"]?.stringValue.flatMap(SyncTable.ConflictMode.init(rawValue:))
       else { return nil }
       overwritten.append(OverwrittenCell(column: column, value: value, winner: winner, mode: mode))

@@ -110,7 +110,9 @@ extension SyncServerState {
     switch mutation.op {
     case .insert:
       if row != nil, !visible { return .rejected(.rlsDenied, showsRow: false) }
-      guard mayAccess(mutation.columns, of: table, session.caller) else { return .rejected(.rlsDenied, showsRow: false) }
+      guard mayAccess(mutation.columns, of: table, session.caller) else {
+        return .rejected(.rlsDenied, showsRow: false)
+      }
     case .update, .delete:
       guard visible else { return .rejected(.rlsDenied, showsRow: false) }
     }
@@ -141,7 +143,7 @@ extension SyncServerState {
     var row = old ?? newRow(table, mutation.keyParts)
     row.overwritten = []
     let stamp = mutation.hlc.map {
-      $0.clamped(to: Timestamp.text(session.now + configuration.hlcMaxSkewMilliseconds))
+      $0.clamped(to: UTCTimestamp.text(milliseconds: session.now + configuration.hlcMaxSkewMilliseconds))
     }
     var losers = 0
     for (column, value) in mutation.columns {

@@ -60,7 +60,7 @@ extension SyncServerState {
         (row.seq, "\(key) @\(row.seq)\(inBucket(row.bucket)) \(JSONWriter.text(.object(row.cells)))")
       }
       changes += table.tombstones.map { place, tombstone in
-        let time = Timestamp.text(tombstone.deletedAt)
+        let time = UTCTimestamp.text(milliseconds: tombstone.deletedAt)
         return (tombstone.seq, "\(place.key) @\(tombstone.seq)\(inBucket(place.bucket)) deleted \(time)")
       }
       lines += changes.sorted { $0.0 < $1.0 }.map { "\(name) \($0.1)" }

@@ -123,9 +123,11 @@ public enum ColumnType: String, Sendable, Hashable, CaseIterable {
 
   private static func sameNumber(_ left: JSONValue, _ right: JSONValue) -> Bool {
     guard left.numberValue != nil || right.numberValue != nil else { return false }
-    guard let left = left.numberValue?.lexeme ?? left.stringValue, let a = Decimal(left),
-      let right = right.numberValue?.lexeme ?? right.stringValue, let b = Decimal(right)
-    else { return false }
-    return a.reduced == b.reduced
+    guard let left = number(left), let right = number(right) else { return false }
+    return DecimalValue(left) == DecimalValue(right)
+  }
+
+  private static func number(_ value: JSONValue) -> JSONNumber? {
+    value.numberValue ?? value.stringValue.flatMap(JSONNumber.init(lexeme:))
   }
 }

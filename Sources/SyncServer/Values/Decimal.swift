@@ -58,12 +58,6 @@ struct Decimal: Hashable, Sendable, CustomStringConvertible {
   /// True when nothing stands behind the point.
   var isInteger: Bool { scale == 0 }
 
-  /// The same number with trailing zeros behind the point taken off: equal numbers are then equal values.
-  var reduced: Decimal {
-    let zeros = digits.suffix(scale).reversed().prefix { $0 == 0 }.count
-    return Decimal(negative: negative, digits: Array(digits.dropLast(zeros)), scale: scale - zeros)
-  }
-
   /// True below 2³¹ in magnitude, where the protocol writes integers as JSON numbers.
   var isBelow2To31: Bool {
     guard isInteger, let value = Int64(description) else { return false }

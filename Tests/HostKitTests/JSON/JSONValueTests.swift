@@ -14,6 +14,14 @@ import Testing
     #expect(try JSONValue(parsing: text.utf8.lazy.map { $0 }) == value)
   }
 
+  @Test func stringsAreEqualByTheirBytes() {
+    let (composed, decomposed) = ("\u{E9}", "e\u{301}")
+    #expect(composed == decomposed)
+    #expect(JSONValue.string(composed) != .string(decomposed))
+    #expect(JSONValue.array([.string(composed)]) != [.string(decomposed)])
+    #expect(JSONValue.string(composed) == .string(composed))
+  }
+
   @Test(arguments: [
     "", " ", "nul", "truex", "[1,]", "[1 2]", "{\"a\":1,}", "{\"a\" 1}", "{a:1}", "{\"a\"}", "[", "{", "\"", "\"\\",
     "\"\\u12",
