@@ -24,8 +24,10 @@ public struct LatencySummary: Sendable, Hashable {
 
   /// `{"p50":…,"p90":…,"p99":…,"max":…}` in milliseconds, to the microsecond.
   public var json: JSONValue {
-    ["p50": Self.milliseconds(p50), "p90": Self.milliseconds(p90), "p99": Self.milliseconds(p99),
-      "max": Self.milliseconds(maximum)]
+    [
+      "p50": Self.milliseconds(p50), "p90": Self.milliseconds(p90), "p99": Self.milliseconds(p99),
+      "max": Self.milliseconds(maximum),
+    ]
   }
 
   private static func milliseconds(_ value: UInt64) -> JSONValue {
