@@ -48,7 +48,7 @@ let tests: [Target] = [
   .testTarget(name: "PhoenixChannelsTests", dependencies: ["HostKit", "PhoenixChannels"]),
   .testTarget(name: "HTTPClientTests", dependencies: ["HostKit", "HTTPClient"]),
   .testTarget(
-    name: "SyncServerTests", dependencies: ["HostKit", "KizunaSyncTestSupport", "SyncServer"],
+    name: "SyncServerTests", dependencies: ["HostKit", "HTTPClient", "KizunaSyncTestSupport", "SyncServer"],
     exclude: ["Transcripts"]),
   .testTarget(
     name: "SupabaseRealtimeTests",
