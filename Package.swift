@@ -25,7 +25,9 @@ let sources: [Target] = [
     swiftSettings: nonisolatedNonsending),
   .target(name: "SupabaseSession", dependencies: ["HostKit", "HTTPClient"]),
 
-  .target(name: "KizunaDoorbell", dependencies: ["HostKit", "KizunaSync", "SupabaseRealtime", "SupabaseSession"]),
+  .target(
+    name: "KizunaDoorbell",
+    dependencies: ["HTTPClient", "HostKit", "KizunaSync", "SupabaseRealtime", "SupabaseSession"]),
   .target(
     name: "KizunaSyncTestSupport",
     dependencies: ["HostKit", "HTTPClient", "KizunaSync", "PhoenixChannels", "SupabaseRealtime", "SyncServer"]),
@@ -64,7 +66,8 @@ let tests: [Target] = [
   .testTarget(
     name: "KizunaDoorbellTests",
     dependencies: [
-      "HostKit", "KizunaDoorbell", "KizunaSync", "KizunaSyncTestSupport", "LocalStack", "SupabaseRealtime",
+      "HTTPClient", "HostKit", "KizunaDoorbell", "KizunaSync", "KizunaSyncTestSupport", "LocalStack",
+      "SupabaseRealtime",
     ]),
   .testTarget(
     name: "LocalStackTests", dependencies: ["HostKit", "HTTPClient", "LocalStack", "PhoenixChannels", "SyncServer"]),

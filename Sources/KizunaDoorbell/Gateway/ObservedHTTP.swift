@@ -1,0 +1,68 @@
+import HTTPClient
+import HostKit
+
+/// Passes requests on and remembers how the last call of a server function went: when it was sent and answered, and
+/// whether the server could be reached and accepted the credentials.
+///
+/// The client's errors carry the catalogue's codes, which put a missing network and a refused token into one class;
+/// whoever reports to a person needs to know which of the two it was.
+package final class ObservedHTTP: HTTPTransport {
+  package enum Outcome: Sendable, Hashable {
+    case answered(status: Int)
+    case failed(HTTPError)
+  }
+
+  /// One call of `pull` or `push`. Times are `CLOCK_MONOTONIC` nanoseconds, 0 where unknown.
+  package struct Exchange: Sendable, Hashable {
+    package var function: String
+    package var sentAt: UInt64
+    package var receivedAt: UInt64
+    package var outcome: Outcome
+  }
+
+  private let inner: any HTTPTransport
+  private let exchanges = Locked<[String: Exchange]>([:])
+  private let latest = Locked<Exchange?>(nil)
+
+  package init(_ inner: any HTTPTransport) {
+    self.inner = inner
+  }
+
+  /// The last call of `pull` or of `push`.
+  package func last(_ function: String) -> Exchange? {
+    exchanges.withLock { $0[function] }
+  }
+
+  /// The last call of either.
+  package var last: Exchange? { latest.withLock { $0 } }
+
+  package func send(_ request: HTTPRequest) async throws -> HTTPResponse {
+    guard let function = Self.function(of: request.url) else { return try await inner.send(request) }
+    do {
+      let response = try await inner.send(request)
+      note(
+        Exchange(
+          function: function, sentAt: response.requestSentAt, receivedAt: response.responseReceivedAt,
+          outcome: .answered(status: response.status)))
+      return response
+    } catch {
+      if let error = error as? HTTPError {
+        note(Exchange(function: function, sentAt: 0, receivedAt: 0, outcome: .failed(error)))
+      }
+      throw error
+    }
+  }
+
+  private func note(_ exchange: Exchange) {
+    exchanges.withLock { $0[exchange.function] = exchange }
+    latest.withLock { $0 = exchange }
+  }
+
+  /// The name after `/rest/v1/rpc/`.
+  private static func function(of url: String) -> String? {
+    guard let slash = url.utf8.lastIndex(of: UInt8(ascii: "/")), url[..<slash].hasSuffix("/rest/v1/rpc") else {
+      return nil
+    }
+    return String(url[url.index(after: slash)...])
+  }
+}
