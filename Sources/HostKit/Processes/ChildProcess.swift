@@ -225,5 +225,10 @@ public final class ChildProcess: Sendable {
 /// A program did not do what was waited for.
 public struct ChildProcessError: Error, Sendable, Hashable, CustomStringConvertible {
   public let message: String
+
+  public init(message: String) {
+    self.message = message
+  }
+
   public var description: String { message }
 }
