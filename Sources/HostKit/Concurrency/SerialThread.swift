@@ -11,6 +11,7 @@ public final class SerialThread: SerialExecutor, Sendable {
     var waiting = false
     var stopped = false
     var thread: pthread_t?
+    var whenEnded: [CheckedContinuation<Void, Never>] = []
   }
 
   private enum Job {
@@ -46,6 +47,17 @@ public final class SerialThread: SerialExecutor, Sendable {
     if mustRaise { signal.raise() }
   }
 
+  /// `stop()`, and returns when the thread has ended. Never called on the thread itself.
+  public func stopAndWait() async {
+    await withCheckedContinuation { continuation in
+      let isOver = state.withLock { state -> Bool in
+        if state.running { state.whenEnded.append(continuation) }
+        return !state.running
+      }
+      if isOver { continuation.resume() } else { stop() }
+    }
+  }
+
   public func isIsolatingCurrentContext() -> Bool? {
     state.withLock { state in
       guard state.running, let thread = state.thread else { return false }
@@ -76,19 +88,24 @@ public final class SerialThread: SerialExecutor, Sendable {
   private func loop() {
     state.withLock { $0.thread = pthread_self() }
     while true {
-      let (jobs, ended) = state.withLock { state -> ([Job], Bool) in
+      let (jobs, ended, waiting) = state.withLock { state -> ([Job], Bool, [CheckedContinuation<Void, Never>]) in
         let jobs = state.jobs
         state.jobs = []
         let ended = jobs.isEmpty && state.stopped
+        var waiting: [CheckedContinuation<Void, Never>] = []
         if ended {
           state.running = false
           state.stopped = false
           state.thread = nil
+          swap(&waiting, &state.whenEnded)
         }
         state.waiting = jobs.isEmpty && !ended
-        return (jobs, ended)
+        return (jobs, ended, waiting)
       }
-      if ended { return }
+      if ended {
+        for continuation in waiting { continuation.resume() }
+        return
+      }
       if jobs.isEmpty {
         signal.wait()
         continue

@@ -1,0 +1,68 @@
+import HostKit
+
+/// Tells the commit watcher whether the capture journal has grown, on a connection of its own, so that the sign of an own
+/// commit costs one look and no hop to the engine.
+final class JournalProbe: Sendable {
+  private struct State {
+    var known: Int64 = 0
+    /// Used under the lock only.
+    var connection: SendableConnection?
+    var isClosed = false
+  }
+
+  private let path: String
+  private let state = Locked(State())
+
+  init(path: String) {
+    self.path = path
+  }
+
+  /// The newest journal row that is in the outbox.
+  var known: Int64 {
+    get { state.withLock { $0.known } }
+    set { state.withLock { $0.known = max($0.known, newValue) } }
+  }
+
+  /// Whether the journal holds a row newer than `known`. Called on the watcher's thread; blocks for a read.
+  func hasNews() -> Bool {
+    state.withLock { state in
+      guard !state.isClosed else { return false }
+      if state.connection == nil {
+        state.connection = (try? Database(DatabaseConfiguration(path: path, role: .reader))).map(
+          SendableConnection.init)
+      }
+      guard let database = state.connection?.database else { return false }
+      let newest = (try? database.value("SELECT max(seq) FROM _kizunasync_capture"))?.integer ?? 0
+      return newest > state.known
+    }
+  }
+
+  func close() {
+    state.withLock { state in
+      state.isClosed = true
+      state.connection?.database.close()
+      state.connection = nil
+    }
+  }
+}
+
+/// A connection that only ever is touched under one lock, as SQLite's multi-thread mode asks.
+private struct SendableConnection: @unchecked Sendable {
+  let database: Database
+}
+
+extension Replica {
+  func newestHarvested() throws -> Int64 {
+    try database.meta(.harvested).integer ?? 0
+  }
+}
+
+extension KizunaSyncTableConfig {
+  /// The column the server filters by.
+  var bucketColumn: String? {
+    switch bucket {
+    case .none: nil
+    case .byOwner(let column), .byColumn(let column): column
+    }
+  }
+}

@@ -1,0 +1,214 @@
+import HostKit
+
+/// T3 and T5: staging pages, and the one transaction that makes them visible.
+extension Replica {
+  /// Where a pull goes on.
+  struct PullPosition {
+    var cursor: String
+    var generation: Int64
+    var clientID: String
+  }
+
+  /// A transfer that began longer ago starts again: a tombstone reaped meanwhile would leave a row behind for ever.
+  static let longestTransfer: Int64 = 24 * 3_600_000
+
+  /// The page cursor of an unfinished transfer, else the durable cursor; while rehydrating never the durable one.
+  func pullPosition() throws -> PullPosition {
+    var page = try database.meta(.pageCursor).text
+    if page != nil, let started = try database.meta(.transferStarted).integer,
+      clock.wallMilliseconds - started > Self.longestTransfer
+    {
+      try dropStaging()
+      page = nil
+    }
+    let durable = try isRehydrating() ? "0" : durableCursor()
+    return PullPosition(cursor: page ?? durable, generation: try generation(), clientID: try clientID())
+  }
+
+  func durableCursor() throws -> String {
+    try database.meta(.cursor).text ?? "0"
+  }
+
+  func isRehydrating() throws -> Bool {
+    try !database.meta(.rehydrating).isNull
+  }
+
+  // MARK: Staging
+
+  /// Keeps a page that does not close the checkpoint. Its rows stay invisible.
+  func stage(_ page: PullPage, generation: Int64) throws {
+    try bareTransaction(sync: .normal, foreignKeys: false) {
+      if try generation != self.generation() { throw StaleAnswer() }
+      if try database.meta(.pageCursor).isNull {
+        try database.setMeta(.transferStarted, .integer(clock.wallMilliseconds))
+      }
+      try database.run("INSERT INTO _kizunasync_pages(body) VALUES (?)", .blob(page.bytes))
+      try database.setMeta(.pageCursor, .text(page.cursor))
+    }
+  }
+
+  /// Forgets the unfinished transfer: the next one starts from the durable cursor.
+  func dropStaging() throws {
+    guard try !database.meta(.pageCursor).isNull else { return }
+    try bareTransaction(sync: .normal, foreignKeys: false) { try clearStaging() }
+  }
+
+  func clearStaging() throws {
+    try database.run("DELETE FROM _kizunasync_pages")
+    try database.setMeta(.pageCursor, .null)
+    try database.setMeta(.transferStarted, .null)
+  }
+
+  /// Calls `body` for each staged page, oldest first; one is in memory at a time.
+  private func forEachStagedPage(_ body: (PullPage) throws -> Void) throws {
+    var last: Int64 = 0
+    while true {
+      let next = try database.first(
+        "SELECT n, body FROM _kizunasync_pages WHERE n > ? ORDER BY n LIMIT 1", [.integer(last)]
+      ) { row in (row.int64(0), row.withBlob(1) { Array($0) }) }
+      guard let (n, bytes) = next else { return }
+      last = n
+      try body(PullPage(bytes))
+    }
+  }
+
+  // MARK: Signals
+
+  /// The server forgot the checkpoint: everything is read again from the start. The outbox stays.
+  func beginRehydration(generation: Int64) throws {
+    try transaction(generation: generation) {
+      try clearStaging()
+      try database.setMeta(.rehydrating, 1)
+    }
+  }
+
+  func block(_ reason: String, generation: Int64?) throws {
+    try transaction(generation: generation) {
+      try clearStaging()
+      try database.setMeta(.softBlock, .text(reason))
+    }
+  }
+
+  // MARK: T3
+
+  /// Whether closing with this page would change nothing at all: the usual answer to a poll.
+  func isNothingNew(_ page: PullPage) throws -> Bool {
+    guard page.rowCount == 0, page.tombstoneCount == 0, page.conflicts.isEmpty else { return false }
+    guard try database.meta(.pageCursor).isNull, page.cursor != "0", try durableCursor() == page.cursor,
+      try !isRehydrating()
+    else { return false }
+    return try !database.exists("SELECT 1 FROM _kizunasync_outbox WHERE state = 2 LIMIT 1")
+  }
+
+  /// Makes a finished transfer visible: staged pages in order, then `last`, and the cursor, in one transaction.
+  /// - Returns: the events to raise after the commit.
+  func close(with last: PullPage, generation: Int64) throws -> [KizunaSyncEngineEvent] {
+    try transaction(generation: generation, applying: true) {
+      let applier = try PageApplier(self)
+      // A transfer from the start is the whole state.
+      if try isRehydrating() || durableCursor() == "0" { try removeMissing(last: last, into: applier) }
+      var conflicts: [KizunaSyncEngineEvent] = []
+      try forEachStagedPage { page in
+        try applier.apply(page)
+        conflicts += try journalOverwrites(page.conflicts)
+      }
+      try applier.apply(last)
+      conflicts += try journalOverwrites(last.conflicts)
+      applier.finish()
+
+      // What was acknowledged is in the transfer, or was overtaken by what is.
+      let acknowledged = try database.map("SELECT DISTINCT tbl, pk FROM _kizunasync_outbox WHERE state = 2") {
+        RowID(table: $0.string(0), pk: $0.string(1))
+      }
+      if !acknowledged.isEmpty { try database.run("DELETE FROM _kizunasync_outbox WHERE state = 2") }
+      for id in applier.dirtyRows.union(acknowledged) { try settle(id.table, pk: id.pk) }
+      try retryParked()
+
+      try database.setMeta(.cursor, .text(last.cursor))
+      try database.setMeta(.rehydrating, .null)
+      try clearStaging()
+      return [.localChanged] + conflicts
+    }
+  }
+
+  // MARK: T5
+
+  /// Rows of configured tables that a complete transfer does not contain are gone. The comparison happens in a temporary
+  /// table, so that a large replica costs disk and not memory.
+  private func removeMissing(last: PullPage, into applier: PageApplier) throws {
+    let hasImages = try database.exists("SELECT 1 FROM _kizunasync_image LIMIT 1")
+    guard try hasImages || layouts.keys.contains(where: hasRows) else { return }
+    try database.execute(
+      """
+      CREATE TEMP TABLE IF NOT EXISTS kizuna_seen(tbl, pk, PRIMARY KEY (tbl, pk)) WITHOUT ROWID;
+      CREATE TEMP TABLE IF NOT EXISTS kizuna_missing(tbl, pk, PRIMARY KEY (tbl, pk)) WITHOUT ROWID;
+      DELETE FROM temp.kizuna_seen;
+      DELETE FROM temp.kizuna_missing;
+      """)
+    func collect(_ page: PullPage) throws {
+      try page.forEachItem { item, bytes in
+        guard item.row != nil else { return }
+        try database.run(
+          "INSERT OR IGNORE INTO temp.kizuna_seen VALUES (?, ?)", .text(item.table), .text(item.key(in: bytes)))
+      } tombstones: { _, _ in
+      }
+    }
+    try forEachStagedPage(collect)
+    try collect(last)
+    let isMissing =
+      "INSERT OR IGNORE INTO temp.kizuna_missing SELECT ?1, ?2 WHERE NOT EXISTS "
+      + "(SELECT 1 FROM temp.kizuna_seen WHERE tbl = ?1 AND pk = ?2)"
+    for layout in layouts.values {
+      try database.forEachRow("SELECT \(layout.keyColumns) FROM \(layout.quoted)") { row in
+        let parts = row.row().compactMap { RowKey.part($0) }
+        guard parts.count == layout.keyPositions.count else { return }
+        try database.run(isMissing, .text(layout.name), .text(RowKey.spell(parts)))
+      }
+    }
+    try database.run(
+      "INSERT OR IGNORE INTO temp.kizuna_missing SELECT tbl, pk FROM _kizunasync_image i WHERE NOT EXISTS "
+        + "(SELECT 1 FROM temp.kizuna_seen s WHERE s.tbl = i.tbl AND s.pk = i.pk)")
+    try forEachMissing { id in
+      guard layouts[id.table] != nil else { return }
+      if try hasEntries(id.table, pk: id.pk) {
+        try setImage(id.table, pk: id.pk, nil, tombSeq: RowImage.missing)
+        applier.dirtyRows.insert(id)
+      } else {
+        try show(id.table, pk: id.pk, row: nil, firm: true)
+      }
+    }
+    try database.execute("DELETE FROM temp.kizuna_seen; DELETE FROM temp.kizuna_missing;")
+  }
+
+  private func forEachMissing(_ body: (RowID) throws -> Void) throws {
+    try database.forEachRow("SELECT tbl, pk FROM temp.kizuna_missing ORDER BY tbl, pk") {
+      try body(RowID(table: $0.string(0), pk: $0.string(1)))
+    }
+  }
+
+  // MARK: Overwrites
+
+  /// Keeps what other devices' writes replaced. A winner that is our own write is not news, even if its acknowledgement
+  /// was lost.
+  private func journalOverwrites(_ conflicts: [PullPage.Conflict]) throws -> [KizunaSyncEngineEvent] {
+    var events: [KizunaSyncEngineEvent] = []
+    for conflict in conflicts {
+      let isOurs = try database.exists(
+        "SELECT 1 FROM _kizunasync_pushed WHERE mutation_id = ?1 "
+          + "UNION ALL SELECT 1 FROM _kizunasync_outbox WHERE mutation_id = ?1", .text(conflict.winner))
+      if isOurs { continue }
+      let loser = JSONWriter.text(conflict.loser)
+      try database.run(
+        "INSERT OR IGNORE INTO _kizunasync_overwrites(tbl, pk, col, winner, winner_seq, mode, loser, at) "
+          + "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        .text(conflict.table), .text(conflict.pk), .text(conflict.column), .text(conflict.winner),
+        .text(conflict.winnerSeq), .text(conflict.mode), .text(loser), .integer(clock.wallMilliseconds))
+      guard database.changes == 1 else { continue }
+      events.append(
+        .columnOverwritten(
+          table: conflict.table, pk: conflict.pk, column: conflict.column, loserValueJson: loser,
+          winnerMutationId: conflict.winner, conflictMode: conflict.mode))
+    }
+    return events
+  }
+}

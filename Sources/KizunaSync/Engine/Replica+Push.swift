@@ -1,0 +1,164 @@
+import HostKit
+
+/// T1, T2 and T4: what happens to the outbox around a push.
+extension Replica {
+  /// What is about to be sent, and the generation it belongs to.
+  struct Taken {
+    var entries: [OutboxEntry]
+    var generation: Int64
+    var lastMutationID: String?
+    var clientID: String
+  }
+
+  /// Whether a push has anything to send. Reads only.
+  func hasWork() throws -> Bool {
+    if try isHarvestPending() { return true }
+    return try database.exists("SELECT 1 FROM _kizunasync_outbox WHERE state < 2 LIMIT 1")
+  }
+
+  // MARK: T1
+
+  /// Takes the head of the queue: a whole group, or at most `limit` ungrouped entries. From here their bodies never
+  /// change. On disk before anything is sent, so that a power cut cannot make the queue forget what the server knows.
+  func take(limit: Int) throws -> Taken {
+    try transaction(sync: .full) {
+      var entries: [OutboxEntry] = []
+      try database.forEachHead(OutboxEntry.selection + " WHERE state < 2 ORDER BY seq") { row in
+        let entry = try OutboxEntry(row)
+        if let first = entries.first, first.group != entry.group { return false }
+        entries.append(entry)
+        return entry.group != nil || entries.count < limit
+      }
+      for index in entries.indices where entries[index].state == .queued {
+        try database.run("UPDATE _kizunasync_outbox SET state = 1 WHERE seq = ?", .integer(entries[index].seq))
+        entries[index].state = .sent
+      }
+      return Taken(
+        entries: entries, generation: try generation(), lastMutationID: try database.meta(.lastMutationID).text,
+        clientID: try clientID())
+    }
+  }
+
+  func clientID() throws -> String {
+    try database.meta(.clientID).text ?? settings.clientID
+  }
+
+  // MARK: T2
+
+  /// Applies the verdicts of one answer.
+  /// - Returns: the events to raise after the commit.
+  func settle(_ verdicts: [PushReply.Verdict], of taken: Taken) throws -> [KizunaSyncEngineEvent] {
+    try transaction(generation: taken.generation, applying: true) {
+      var events: [KizunaSyncEngineEvent] = []
+      for (entry, verdict) in zip(taken.entries, verdicts) {
+        if let reason = verdict.reason {
+          events.append(.mutationRejected(mutationId: entry.mutationID, reason: reason))
+          try journalRejection(
+            of: entry, members: [entry], kind: reason == "SUPERSEDED" ? reason : "REJECTED", reason: reason,
+            serverRow: verdict.serverRow)
+        } else {
+          try notePushed(entry.mutationID)
+        }
+        if verdict.reason == nil, verdict.serverRow == nil {
+          // The image stays what a server sent: it learns of this write from the next checkpoint.
+          try database.run("UPDATE _kizunasync_outbox SET state = 2 WHERE seq = ?", .integer(entry.seq))
+        } else {
+          try removeEntryAndShown(entry)
+          try setImageFromServer(entry.table, pk: entry.pk, verdict.serverRow)
+        }
+      }
+      try settleRows(of: taken.entries)
+      if !events.isEmpty { events.append(.localChanged) }
+      return events
+    }
+  }
+
+  /// Ids remembered to recognise our own writes among reported conflicts.
+  static let rememberedIDs: Int64 = 1000
+
+  private func notePushed(_ mutationID: String) throws {
+    try database.setMeta(.lastMutationID, .text(mutationID))
+    try database.run("INSERT OR IGNORE INTO _kizunasync_pushed(mutation_id) VALUES (?)", .text(mutationID))
+    try database.run(
+      "DELETE FROM _kizunasync_pushed WHERE n <= (SELECT max(n) FROM _kizunasync_pushed) - ?",
+      .integer(Self.rememberedIDs))
+  }
+
+  private func settleRows(of entries: [OutboxEntry]) throws {
+    var seen: Set<RowID> = []
+    for entry in entries where seen.insert(RowID(table: entry.table, pk: entry.pk)).inserted {
+      try settle(entry.table, pk: entry.pk)
+    }
+    try retryParked()
+  }
+
+  // MARK: T4
+
+  /// An all-or-nothing batch was refused: its members go, and their rows are put back.
+  func abort(_ taken: Taken, offender id: String, reason: String, serverRow: RowMap?) throws -> [KizunaSyncEngineEvent]
+  {
+    guard let offender = taken.entries.first(where: { $0.mutationID == id }) else { return [] }
+    return try transaction(generation: taken.generation, applying: true) {
+      try journalRejection(
+        of: offender, members: taken.entries, kind: "BATCH_ABORTED", reason: reason, serverRow: serverRow)
+      for entry in taken.entries { try removeEntry(entry) }
+      let onSameRow = taken.entries.filter { $0.table == offender.table && $0.pk == offender.pk }
+      if onSameRow.count == 1 {
+        // With another member on the row the answer shows the state before the rollback, which never came to be.
+        try removeEntryAndShown(offender)
+        try setImageFromServer(offender.table, pk: offender.pk, serverRow)
+      }
+      try settleRows(of: taken.entries)
+      return [.batchAborted(offenderMutationId: id, reason: reason), .localChanged]
+    }
+  }
+
+  /// Gives up what was taken after repeated permanent failures.
+  func deadLetter(_ taken: Taken, reason: String) throws -> [KizunaSyncEngineEvent] {
+    guard let head = taken.entries.first else { return [] }
+    return try transaction(generation: taken.generation, applying: true) {
+      try journalRejection(of: head, members: taken.entries, kind: "DEAD_LETTER", reason: reason, serverRow: nil)
+      for entry in taken.entries { try removeEntry(entry) }
+      try settleRows(of: taken.entries)
+      return [.deadLetter(mutationId: head.mutationID, reason: reason), .localChanged]
+    }
+  }
+
+  /// Counts one permanent failure of the head.
+  /// - Returns: how many there were in a row.
+  func countFailure(_ taken: Taken, message: String) throws -> Int {
+    guard let head = taken.entries.first else { return 0 }
+    return try bareTransaction(sync: .normal, foreignKeys: false) {
+      try database.run(
+        "UPDATE _kizunasync_outbox SET attempts = attempts + 1, error = ? WHERE seq = ?", .text(message),
+        .integer(head.seq))
+      return try database.first(
+        "SELECT attempts FROM _kizunasync_outbox WHERE seq = ?", [.integer(head.seq)]
+      ) { $0.int(0) } ?? 0
+    }
+  }
+
+  /// Remembers why the head was not taken, for those who look.
+  func noteFailure(_ taken: Taken, message: String) throws {
+    guard let head = taken.entries.first else { return }
+    try bareTransaction(sync: .normal, foreignKeys: false) {
+      try database.run(
+        "UPDATE _kizunasync_outbox SET error = ? WHERE seq = ?", .text(message), .integer(head.seq))
+    }
+  }
+
+  // MARK: Journal
+
+  private func journalRejection(
+    of entry: OutboxEntry, members: [OutboxEntry], kind: String, reason: String, serverRow: RowMap?
+  ) throws {
+    var writer = JSONWriter()
+    OutboxEntry.write(members, to: &writer)
+    try database.run(
+      "INSERT OR REPLACE INTO _kizunasync_rejections(mutation_id, tbl, pk, kind, reason, members, server_row, at) "
+        + "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+      .text(entry.mutationID), .text(entry.table), .text(entry.pk), .text(kind), .text(reason),
+      .text(String(decoding: writer.bytes, as: UTF8.self)), SQLiteValue(serverRow.map { JSONWriter.text(.object($0)) }),
+      .integer(clock.wallMilliseconds))
+  }
+}

@@ -1,0 +1,235 @@
+import HTTPClient
+import HostKit
+
+/// Pushing, pulling, and both in order.
+extension SyncEngine {
+  /// Rounds and pages of one run, against a server that never ends.
+  private static let maximumRounds = 100_000
+  /// After this long with nothing but error answers for the head of the queue, pulls go on without it.
+  private static let patience = UInt64.seconds(600)
+
+  // MARK: Public runs
+
+  /// Pushes until the queue is empty or stops shrinking, then pulls to the end of the checkpoint.
+  ///
+  /// Does nothing while blocked. A retryable failure to push ends the run; a permanent one is thrown after the pull.
+  /// - Throws: `KizunaSyncError`, or `CancellationError` between two steps.
+  func sync() async throws {
+    try await exclusively { engine in
+      try await engine.describing {
+        guard try engine.isReadyToSync() else { return }
+        let failure = try await engine.pushAll()
+        try await engine.pullAll()
+        if let failure { throw failure }
+        try engine.noteSuccess()
+      }
+    }
+  }
+
+  /// One push request, or none when the queue is empty. No failure is counted.
+  func pushOnce() async throws {
+    try await exclusively { engine in
+      try await engine.describing {
+        guard try engine.isReadyToSync() else { return }
+        _ = try await engine.push()
+      }
+    }
+  }
+
+  /// One pull request.
+  func pullOnce() async throws {
+    try await exclusively { engine in
+      try await engine.describing {
+        guard try engine.isReadyToSync() else { return }
+        _ = try await engine.pull()
+      }
+    }
+  }
+
+  /// Turns the errors of the lower floors into what the client throws.
+  private func describing(_ body: () async throws -> Void) async throws {
+    do {
+      try await body()
+    } catch let failure as RemoteFailure {
+      throw failure.error
+    } catch let failure as PushFailure {
+      throw failure.cause.error
+    } catch let error as SQLiteError {
+      throw StoreFailure.describe(error, path: settings.path)
+    } catch is Replica.StaleAnswer {
+      // Identity, buckets or everything changed meanwhile; the next run asks anew.
+    }
+  }
+
+  /// When a run last ended well. Written at most once a minute, so that an idle client leaves the disk alone.
+  private func noteSuccess() throws {
+    let replica = try replica()
+    let last = try replica.database.meta(.lastSync).integer ?? 0
+    let now = clock.wallMilliseconds
+    guard now < last || now - last >= 60_000 else { return }
+    try replica.bareTransaction(sync: .normal, foreignKeys: false) {
+      try replica.database.setMeta(.lastSync, .integer(now))
+    }
+  }
+
+  // MARK: Push
+
+  /// - Returns: a permanent failure, to be thrown after the pull.
+  private func pushAll() async throws -> RemoteFailure? {
+    var before: Int?
+    for _ in 0..<Self.maximumRounds {
+      try Task.checkCancellation()
+      let replica = try replica()
+      guard try replica.hasWork() else { break }
+      let depth = try outboxDepth()
+      if depth == 0 { break }
+      if let before, depth >= before { break }
+      before = depth
+      do {
+        guard try await push() else { break }
+      } catch let failure as PushFailure {
+        switch pushPolicy.react(
+          to: failure.cause, count: failure.taken.entries.count, isGroup: failure.taken.entries.first?.group != nil)
+        {
+        case .resend:
+          before = nil
+        case .count:
+          let message = failure.cause.error.message
+          if try replica.countFailure(failure.taken, message: message) < PushPolicy.budget { return failure.cause }
+          raise(try replica.deadLetter(failure.taken, reason: "PERMANENT_TRANSPORT"))
+          before = nil
+        case .giveUp(let reason):
+          raise(try replica.deadLetter(failure.taken, reason: reason))
+          before = nil
+        case .fail:
+          try replica.noteFailure(failure.taken, message: failure.cause.error.message)
+          if shouldPullAnyway(failure.cause) { return failure.cause }
+          throw failure.cause
+        }
+      }
+    }
+    pushPolicy = PushPolicy()
+    return nil
+  }
+
+  /// A server that answers the head of the queue with errors for too long must not keep the rows of everybody else away.
+  private func shouldPullAnyway(_ failure: RemoteFailure) -> Bool {
+    guard failure.isAnswer else { return false }
+    let since = answeredTroubleSince ?? clock.now
+    answeredTroubleSince = since
+    return clock.now - since >= Self.patience
+  }
+
+  /// What was taken when a push failed.
+  private struct PushFailure: Error {
+    var taken: Replica.Taken
+    var cause: RemoteFailure
+  }
+
+  /// One request.
+  /// - Returns: false when there was nothing to send.
+  /// - Throws: `PushFailure` inside a run; see `push()`.
+  private func push() async throws -> Bool {
+    let replica = try replica()
+    guard try replica.hasWork() else { return false }
+    let taken = try replica.take(limit: pushPolicy.slice)
+    try raiseForeignChanges()
+    guard !taken.entries.isEmpty else { return false }
+    let request = PushRequest(
+      entries: taken.entries, lastMutationID: taken.lastMutationID, clientID: taken.clientID,
+      schemaVersion: config.schemaVersion)
+    do {
+      let response = try await call("push", body: request.body())
+      let reply: PushReply
+      do {
+        reply = try PushReply(parsing: response.body, answering: taken.entries)
+      } catch let failure as RemoteFailure {
+        throw failed(failure)
+      }
+      answeredTroubleSince = nil
+      pushPolicy.succeeded()
+      try settle(reply, taken)
+      try report(.push, response, rows: taken.entries.count, hasMore: false)
+      return true
+    } catch let failure as RemoteFailure {
+      throw PushFailure(taken: taken, cause: failure)
+    }
+  }
+
+  private func settle(_ reply: PushReply, _ taken: Replica.Taken) throws {
+    let replica = try replica()
+    let events: [KizunaSyncEngineEvent]
+    switch reply {
+    case .verdicts(let verdicts):
+      events = try replica.settle(verdicts, of: taken)
+    case .aborted(let offender, let reason, let serverRow):
+      events = try replica.abort(taken, offender: offender, reason: reason, serverRow: serverRow)
+    case .resetRequired:
+      try replica.block("reset_required", generation: taken.generation)
+      events = [.resetRequired(reason: "reset_required")]
+    }
+    raise(events)
+    try raiseForeignChanges()
+  }
+
+  // MARK: Pull
+
+  private func pullAll() async throws {
+    for _ in 0..<Self.maximumRounds {
+      try Task.checkCancellation()
+      guard try isReadyToSync() else { return }
+      do {
+        guard try await pull() else { return }
+      } catch let failure as RemoteFailure where failure.kind == .tooLarge && pageLimit.halve() {
+        log.warning("sync.page_too_large", ["limit": .int(pageLimit.value ?? 0)])
+      }
+    }
+  }
+
+  /// One request.
+  /// - Returns: whether the transfer goes on.
+  private func pull() async throws -> Bool {
+    let replica = try replica()
+    let position = try replica.pullPosition()
+    let request = PullRequest(
+      buckets: try buckets(), cursor: position.cursor, clientID: position.clientID,
+      schemaVersion: config.schemaVersion, limit: pageLimit.value)
+    let response: HTTPResponse
+    let page: PullPage
+    do {
+      response = try await call("pull", body: request.body())
+      page = try PullPage(checking: response.body)
+    } catch let failure as RemoteFailure {
+      // What was staged may belong to a transfer the server has forgotten: start from the checkpoint again.
+      try self.replica().dropStaging()
+      throw failed(failure)
+    }
+    pageLimit.succeeded()
+    let goesOn = try take(page, position)
+    try raiseForeignChanges()
+    try report(.pull, response, rows: page.rowCount + page.tombstoneCount, hasMore: page.hasMore)
+    return goesOn
+  }
+
+  private func take(_ page: PullPage, _ position: Replica.PullPosition) throws -> Bool {
+    let replica = try replica()
+    switch page.signal {
+    case .resetRequired:
+      try replica.block("reset_required", generation: position.generation)
+      raise([.resetRequired(reason: "reset_required")])
+      return false
+    case .checkpointExpired:
+      try replica.beginRehydration(generation: position.generation)
+      raise([.checkpointExpired])
+      return true
+    case nil: break
+    }
+    if page.hasMore {
+      try replica.stage(page, generation: position.generation)
+      return true
+    }
+    if try position.generation == replica.generation(), try replica.isNothingNew(page) { return false }
+    raise(try replica.close(with: page, generation: position.generation))
+    return false
+  }
+}

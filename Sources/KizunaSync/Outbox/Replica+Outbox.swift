@@ -1,0 +1,87 @@
+import HostKit
+
+/// The outbox, the images under it, and how both make the visible row.
+extension Replica {
+  struct RowID: Hashable {
+    var table: String
+    var pk: String
+  }
+
+  // MARK: Entries
+
+  /// The entries of one row in order.
+  func entries(_ table: String, pk: String) throws -> [OutboxEntry] {
+    try database.map(
+      OutboxEntry.selection + " WHERE tbl = ? AND pk = ? ORDER BY seq", [.text(table), .text(pk)], OutboxEntry.init)
+  }
+
+  func hasEntries(_ table: String, pk: String) throws -> Bool {
+    try database.exists("SELECT 1 FROM _kizunasync_outbox WHERE tbl = ? AND pk = ?", .text(table), .text(pk))
+  }
+
+  /// Writes the server has not decided yet.
+  func outboxDepth() throws -> Int {
+    Int(try database.value("SELECT count(*) FROM _kizunasync_outbox WHERE state < 2")?.integer ?? 0)
+  }
+
+  func removeEntry(_ entry: OutboxEntry) throws {
+    try database.run("DELETE FROM _kizunasync_outbox WHERE seq = ?", .integer(entry.seq))
+  }
+
+  /// The entry and the acknowledged ones of its row before it: a row of the server that answers it shows them already,
+  /// and a transform must not count twice.
+  func removeEntryAndShown(_ entry: OutboxEntry) throws {
+    try removeEntry(entry)
+    try database.run(
+      "DELETE FROM _kizunasync_outbox WHERE tbl = ? AND pk = ? AND state = 2 AND seq < ?", .text(entry.table),
+      .text(entry.pk), .integer(entry.seq))
+  }
+
+  // MARK: Images
+
+  func image(_ table: String, pk: String) throws -> RowImage? {
+    try database.first(
+      "SELECT row, tomb_seq FROM _kizunasync_image WHERE tbl = ? AND pk = ?", [.text(table), .text(pk)]
+    ) { row in
+      RowImage(
+        row: row.optionalString(0).flatMap { try? JSONValue(parsing: $0) }?.objectValue,
+        tombSeq: row.isNull(1) ? nil : row.int64(1))
+    }
+  }
+
+  func setImage(_ table: String, pk: String, _ row: RowMap?, tombSeq: Int64? = nil) throws {
+    try database.run(
+      "INSERT OR REPLACE INTO _kizunasync_image VALUES (?, ?, ?, ?)", .text(table), .text(pk),
+      SQLiteValue(row.map { JSONWriter.text(.object($0)) }), row == nil ? SQLiteValue(tombSeq) : .null)
+  }
+
+  func removeImage(_ table: String, pk: String) throws {
+    try database.run("DELETE FROM _kizunasync_image WHERE tbl = ? AND pk = ?", .text(table), .text(pk))
+  }
+
+  /// A row, or its absence, as the server sent it for a row with entries. It teaches columns and kinds even where queued
+  /// writes hide it.
+  func setImageFromServer(_ table: String, pk: String, _ row: RowMap?) throws {
+    guard let row else {
+      let newest = try database.value(
+        "SELECT max(seq) FROM _kizunasync_outbox WHERE tbl = ? AND pk = ?", .text(table), .text(pk))?.integer
+      return try setImage(table, pk: pk, nil, tombSeq: newest ?? 0)
+    }
+    let travelling = row.filter { !settings.localOnlyColumns.contains($0.key) }
+    try ensure(travelling.keys, of: table)
+    try learn(travelling, table: table, firm: true)
+    try setImage(table, pk: pk, travelling)
+  }
+
+  /// Makes the table show what image and entries say; without entries the image has done its work.
+  func settle(_ table: String, pk: String) throws {
+    guard let image = try image(table, pk: pk) else { return }
+    let entries = try entries(table, pk: pk)
+    if entries.isEmpty {
+      try show(table, pk: pk, row: image.row, firm: true)
+      try removeImage(table, pk: pk)
+    } else {
+      try show(table, pk: pk, row: Overlay.visible(image: image, entries: entries), firm: false)
+    }
+  }
+}

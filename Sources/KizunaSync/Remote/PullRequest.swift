@@ -1,0 +1,26 @@
+import HostKit
+
+/// The arguments of `pull` (Kizuna wire contract §4.1).
+struct PullRequest: Equatable, Sendable {
+  struct Bucket: Equatable, Sendable {
+    var table: String
+    /// Bucket column → value; empty for the whole table.
+    var params: [String: JSONValue]
+  }
+
+  var buckets: [Bucket]
+  var cursor: String
+  var clientID: String
+  var schemaVersion: Int
+  /// Left out when nil: the server's default holds.
+  var limit: Int?
+
+  func body() -> [UInt8] {
+    var object: [String: JSONValue] = [
+      "buckets": .array(buckets.map { ["table": .string($0.table), "params": .object($0.params)] }),
+      "cursor": .string(cursor), "client_id": .string(clientID), "schema_version": .int(schemaVersion),
+    ]
+    object["limit"] = limit.map(JSONValue.int)
+    return JSONWriter.data(.object(object))
+  }
+}

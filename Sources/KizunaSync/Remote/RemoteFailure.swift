@@ -1,0 +1,83 @@
+import HTTPClient
+import HostKit
+
+/// Why a call of one of the two server functions brought no usable answer.
+package struct RemoteFailure: Error, Sendable, Equatable {
+  package enum Kind: Sendable, Equatable {
+    /// No answer: network, name resolution, TLS, timeout.
+    case unreachable
+    /// There is no access token to send.
+    case noSession
+    /// The server refused the access token or the key.
+    case unauthorized
+    /// The request was too large for the server (413), or the answer for this client.
+    case tooLarge
+    /// The server answered with an error that the same request may not meet again.
+    case answered
+    /// The server will answer this request the same way every time.
+    case permanent
+    /// The answer was not what the contract says.
+    case malformed
+  }
+
+  package let kind: Kind
+  /// What the client throws.
+  package let error: KizunaSyncError
+  /// The SQLSTATE or PostgREST code of the answer.
+  package let serverCode: String?
+  package let status: Int?
+
+  package init(_ kind: Kind, _ error: KizunaSyncError, serverCode: String? = nil, status: Int? = nil) {
+    self.kind = kind
+    self.error = error
+    self.serverCode = serverCode
+    self.status = status
+  }
+
+  /// An answer came, so the network is not to blame.
+  var isAnswer: Bool {
+    switch kind {
+    case .unauthorized, .tooLarge, .answered, .permanent, .malformed: true
+    case .unreachable, .noSession: false
+    }
+  }
+
+  /// Kizuna wire contract §10: permanent iff class 22, 23 or 42 (but not 42501), or one of five codes.
+  static func isPermanent(_ code: String) -> Bool {
+    if code == "42501" { return false }
+    if ["22", "23", "42"].contains(code.prefix(2)), code.utf8.count == 5 { return true }
+    return ["P0001", "0A000", "KZP01", "KZP02", "KZL01"].contains(code)
+  }
+
+  /// Classifies an answer that is not 2xx. Only `code` and `message` of its body are looked at.
+  static func answer(_ response: HTTPResponse, function: String) -> RemoteFailure {
+    let body = try? JSONValue(parsing: response.body)
+    let code = body?["code"]?.stringValue
+    let text = body?["message"]?.stringValue
+    let said = text.map { "\($0) (\(code ?? "HTTP \(response.status)"))" } ?? "HTTP \(response.status)"
+    let message = "kizunasync.\(function) failed: \(said)"
+    if let code, isPermanent(code) {
+      return RemoteFailure(
+        .permanent, KizunaSyncError(.permanentTransport, message), serverCode: code, status: response.status)
+    }
+    let kind: Kind =
+      switch response.status {
+      case 413: .tooLarge
+      case 401: .unauthorized
+      default: .answered
+      }
+    return RemoteFailure(kind, KizunaSyncError(.remote, message), serverCode: code, status: response.status)
+  }
+
+  static func transport(_ error: HTTPError, function: String) -> RemoteFailure {
+    let kind: Kind = error.kind == .tooLarge ? .tooLarge : .unreachable
+    if error.kind == .invalidURL {
+      return RemoteFailure(.malformed, KizunaSyncError(.configInvalid, error.message))
+    }
+    return RemoteFailure(kind, KizunaSyncError(.remote, "kizunasync.\(function) failed: \(error.message)"))
+  }
+
+  static func malformed(_ code: ErrorCode, _ message: String) -> RemoteFailure {
+    RemoteFailure(.malformed, KizunaSyncError(code, message))
+  }
+}

@@ -1,0 +1,211 @@
+import HostKit
+
+/// The triggers that journal every change of a synced table, in whatever process and by whatever statement it is made.
+///
+/// They touch only `capture`, `displaced`, `group` and `ctl`, and use no function that can fail on a value, so they never
+/// make a write fail that would have succeeded.
+///
+/// The difficulty is displacement: `INSERT OR REPLACE` and `UPDATE OR REPLACE` delete rows silently where
+/// `recursive_triggers` is off, which is the default everywhere. BEFORE triggers note the rows that might go, AFTER
+/// triggers log those that went and were not logged otherwise. `OR IGNORE`, `DO NOTHING` and `DO UPDATE` fire the BEFORE
+/// trigger too; nothing is deleted there and nothing is logged.
+struct CaptureTriggers {
+  /// A column and the number its values have in the journal.
+  struct Column {
+    var name: String
+    var slot: Int
+  }
+
+  /// Columns of a uniqueness constraint, each with the collation that decides equality.
+  typealias UniqueSet = [(column: String, collation: String)]
+
+  var table: String
+  var columns: [Column]
+  var key: [String]
+  /// The primary key's set and those of all other unique indexes.
+  var uniqueSets: [UniqueSet]
+  /// The table cascades onto itself, directly or through others.
+  var isSelfReferencing = false
+  var refusesWrites = false
+  var refusesDeletes = false
+
+  struct Trigger: Equatable {
+    var name: String
+    var sql: String
+  }
+
+  static func namePrefix(table: String) -> String { "\(Schema.prefix)\(table)_" }
+
+  func triggers() -> [Trigger] {
+    if refusesWrites {
+      return ["insert", "update", "delete"].map { verb in
+        let message = "\(verb) refused: \(table) is pull-only, its rows come from the server"
+        return trigger(when: "before", verb, "\(active)", "SELECT raise(ABORT, \(SQL.literal(message)));")
+      }
+    }
+    var list = [beforeInsert, afterInsert, beforeUpdate, afterUpdate, afterDelete]
+    if refusesDeletes {
+      list.append(
+        trigger(when: "before", "delete", active, "SELECT raise(ABORT, \(SQL.literal(softDeleteMessage)));"))
+    }
+    return list
+  }
+
+  // MARK: Parts
+
+  private let active = "(SELECT applying FROM _kizunasync_ctl) = 0"
+  private var name: String { SQL.name(table) }
+  private var tag: String { SQL.literal(table) }
+  private var softDeleteMessage: String {
+    "delete refused: rows of \(table) are marked deleted through its soft-delete column"
+  }
+  private var dropNotes: String { "DELETE FROM _kizunasync_displaced WHERE tbl = \(tag);" }
+
+  private var newSlots: String { columns.map { "n\($0.slot)" }.joined(separator: ", ") }
+  private var oldSlots: String { columns.map { "o\($0.slot)" }.joined(separator: ", ") }
+  private var notedSlots: String { columns.map { "c\($0.slot)" }.joined(separator: ", ") }
+  private var newValues: String { SQL.names(columns.map(\.name), prefix: "NEW.") }
+  private var oldValues: String { SQL.names(columns.map(\.name), prefix: "OLD.") }
+  private var noted: String { columns.map { "d.c\($0.slot)" }.joined(separator: ", ") }
+
+  private func slot(_ column: String) -> Int { columns.first { $0.name == column }?.slot ?? 0 }
+
+  private func trigger(when: String, _ verb: String, _ condition: String, _ body: String) -> Trigger {
+    let triggerName = "\(Self.namePrefix(table: table))\(when)_\(verb)"
+    return Trigger(
+      name: triggerName,
+      sql: "CREATE TRIGGER \(SQL.name(triggerName)) \(when.uppercased()) \(verb.uppercased()) ON \(name) "
+        + "WHEN \(condition) BEGIN \(body) END")
+  }
+
+  /// A row of the table that shares a unique value with NEW.
+  private var sharesUniqueValue: String {
+    let sets = uniqueSets.map { set in
+      set.map { "t.\(SQL.name($0.column)) COLLATE \(SQL.name($0.collation)) = NEW.\(SQL.name($0.column))" }
+        .joined(separator: " AND ")
+    }
+    return "(" + sets.map { "(\($0))" }.joined(separator: " OR ") + ")"
+  }
+
+  private func keyIs(_ left: String, _ right: String) -> String {
+    "(" + key.map { "\(left).\(SQL.name($0)) IS \(right).\(SQL.name($0))" }.joined(separator: " AND ") + ")"
+  }
+
+  /// The key of a noted row (`d`) equals that of a table row or of NEW.
+  private func notedKeyIs(_ right: String) -> String {
+    "(" + key.map { "d.c\(slot($0)) IS \(right).\(SQL.name($0))" }.joined(separator: " AND ") + ")"
+  }
+
+  private var uniqueColumnChanged: String {
+    let names = Set(uniqueSets.flatMap { $0.map(\.column) }).sorted()
+    return "(" + names.map { "NEW.\(SQL.name($0)) IS NOT OLD.\(SQL.name($0))" }.joined(separator: " OR ") + ")"
+  }
+
+  /// The noted row has a delete in the journal since it was noted (`recursive_triggers` was on, or a cascade took it).
+  private var isLogged: String {
+    let sameKey = key.map { "j.o\(slot($0)) IS d.c\(slot($0))" }.joined(separator: " AND ")
+    return "EXISTS (SELECT 1 FROM _kizunasync_capture j WHERE j.seq > d.base_seq AND j.op = 'd' AND j.tbl = \(tag) "
+      + "AND \(sameKey))"
+  }
+
+  private func log(_ op: String, into slots: String, _ select: String) -> String {
+    "INSERT INTO _kizunasync_capture(tbl, op, grp, at, \(slots)) SELECT \(tag), '\(op)', "
+      + "(SELECT id FROM _kizunasync_group), CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER), \(select);"
+  }
+
+  private func note(_ condition: String) -> String {
+    "\(dropNotes) INSERT INTO _kizunasync_displaced(base_seq, tbl, \(notedSlots)) "
+      + "SELECT coalesce((SELECT max(seq) FROM _kizunasync_capture), 0), \(tag), "
+      + "\(SQL.names(columns.map(\.name), prefix: "t.")) FROM \(name) t WHERE \(condition);"
+  }
+
+  private var gone: String {
+    "NOT EXISTS (SELECT 1 FROM \(name) t WHERE \(notedKeyIs("t"))) AND NOT \(notedKeyIs("NEW"))"
+  }
+
+  /// Logs, or on a soft-delete table refuses, the rows that were displaced by a row of another key.
+  private var logDisplaced: String {
+    let which = "_kizunasync_displaced d WHERE d.tbl = \(tag) AND \(gone) AND NOT \(isLogged)"
+    if refusesDeletes {
+      return "SELECT raise(ABORT, \(SQL.literal(softDeleteMessage))) WHERE EXISTS (SELECT 1 FROM \(which));"
+    }
+    return log("d", into: oldSlots, "\(noted) FROM \(which)")
+  }
+
+  /// A key that cannot be spelled on the wire is refused here, because later nobody could tell the writer.
+  private var checkKey: String {
+    let bad = key.map { "typeof(NEW.\(SQL.name($0))) NOT IN ('text', 'integer')" }
+    let blank = key.count == 1 ? ["NEW.\(SQL.name(key[0])) = ''"] : []
+    let message = "the key of \(table) (\(key.joined(separator: ", "))) must be text or an integer, and not empty"
+    return "SELECT raise(ABORT, \(SQL.literal(message))) WHERE \((bad + blank).joined(separator: " OR "));"
+  }
+
+  // MARK: The five triggers
+
+  private var beforeInsert: Trigger {
+    trigger(
+      when: "before", "insert", "\(active) AND EXISTS (SELECT 1 FROM \(name) t WHERE \(sharesUniqueValue))",
+      note(sharesUniqueValue))
+  }
+
+  private var afterInsert: Trigger {
+    let own = "_kizunasync_displaced d WHERE d.tbl = \(tag) AND \(notedKeyIs("NEW")) AND NOT \(isLogged)"
+    return trigger(
+      when: "after", "insert", active,
+      [
+        checkKey, logDisplaced,
+        log("u", into: "\(newSlots), \(oldSlots)", "\(newValues), \(noted) FROM \(own)"),
+        log("i", into: newSlots, "\(newValues) WHERE NOT EXISTS (SELECT 1 FROM \(own))"),
+        dropNotes,
+      ].joined(separator: " "))
+  }
+
+  private var beforeUpdate: Trigger {
+    let other = "\(sharesUniqueValue) AND NOT \(keyIs("t", "OLD"))"
+    let condition = "\(active) AND \(uniqueColumnChanged) AND EXISTS (SELECT 1 FROM \(name) t WHERE \(other))"
+    guard isSelfReferencing else { return trigger(when: "before", "update", condition, note(other)) }
+    // An update that displaces an ancestor of its own row would cascade onto the row itself, unseen by any trigger.
+    let message =
+      "update refused: it would displace another row of \(table), which cascades onto itself; delete that row first"
+    return trigger(when: "before", "update", condition, "SELECT raise(ABORT, \(SQL.literal(message)));")
+  }
+
+  private var afterUpdate: Trigger {
+    let unmoved = keyIs("NEW", "OLD")
+    let onto =
+      "_kizunasync_displaced d WHERE d.tbl = \(tag) AND NOT \(unmoved) AND \(notedKeyIs("NEW")) AND NOT \(isLogged)"
+    var moved = [
+      log("d", into: oldSlots, "\(noted) FROM \(onto)"),
+      log("d", into: oldSlots, "\(oldValues) WHERE NOT \(unmoved)"),
+      log("i", into: newSlots, "\(newValues) WHERE NOT \(unmoved)"),
+    ]
+    if refusesDeletes {
+      let message = "update refused: the key of a row of \(table) cannot change, because its rows are never deleted"
+      moved = ["SELECT raise(ABORT, \(SQL.literal(message))) WHERE NOT \(unmoved);"]
+    }
+    return trigger(
+      when: "after", "update", active,
+      [
+        checkKey, logDisplaced,
+        log("u", into: "\(newSlots), \(oldSlots)", "\(newValues), \(oldValues) WHERE \(unmoved)"),
+        moved.joined(separator: " "), dropNotes,
+      ].joined(separator: " "))
+  }
+
+  private var afterDelete: Trigger {
+    trigger(when: "after", "delete", active, log("d", into: oldSlots, oldValues))
+  }
+
+  init(
+    table: String, columns: [Column], key: [String], uniqueSets: [UniqueSet], isSelfReferencing: Bool = false,
+    refusesWrites: Bool = false, refusesDeletes: Bool = false
+  ) {
+    self.table = table
+    self.columns = columns
+    self.key = key
+    self.uniqueSets = uniqueSets
+    self.isSelfReferencing = isSelfReferencing
+    self.refusesWrites = refusesWrites
+    self.refusesDeletes = refusesDeletes
+  }
+}

@@ -1,0 +1,214 @@
+import CSQLite
+
+/// One SQLite connection with its statement cache. Not thread-safe: an actor on a thread of its own holds it.
+final class Database {
+  /// How a transaction may end on its own account.
+  enum Sync: String {
+    /// Survives a crash of the process; a power cut may undo the newest commits.
+    case normal = "NORMAL"
+    /// On disk when the commit returns.
+    case full = "FULL"
+  }
+
+  let configuration: DatabaseConfiguration
+  private let handle: OpaquePointer
+  private var statements: [String: Statement] = [:]
+  /// Statements handed out while the cached one was in use; finalized with the connection.
+  private var extra: [Statement] = []
+  private var isClosed = false
+  private var synchronous = Sync.normal
+  private var foreignKeys = false
+
+  /// - Throws: `SQLiteError`.
+  init(_ configuration: DatabaseConfiguration) throws {
+    var flags = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE
+    switch configuration.role {
+    case .writer: flags |= SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE
+    case .reader, .visitor: flags |= SQLITE_OPEN_READWRITE
+    }
+    var opened: OpaquePointer?
+    let code = sqlite3_open_v2(configuration.path ?? ":memory:", &opened, flags, nil)
+    guard code == SQLITE_OK, let handle = opened else {
+      let message = String(cString: opened.map { sqlite3_errmsg($0) } ?? sqlite3_errstr(code))
+      sqlite3_close_v2(opened)
+      throw SQLiteError(code: code, message: message, sql: nil)
+    }
+    self.handle = handle
+    self.configuration = configuration
+    sqlite3_busy_timeout(handle, configuration.busyTimeoutMilliseconds)
+    do {
+      for pragma in configuration.pragmas { try execute(pragma) }
+      // Opening is lazy: the first read tells whether the file is a database at all.
+      try execute("SELECT 1 FROM sqlite_schema LIMIT 1")
+    } catch {
+      close()
+      throw error
+    }
+  }
+
+  deinit {
+    close()
+  }
+
+  /// Idempotent. No statement may be used afterwards.
+  func close() {
+    guard !isClosed else { return }
+    isClosed = true
+    finalizeStatements()
+    sqlite3_close_v2(handle)
+  }
+
+  func lastError(_ sql: String?) -> SQLiteError {
+    SQLiteError(
+      code: sqlite3_extended_errcode(handle), message: String(cString: sqlite3_errmsg(handle)), sql: sql)
+  }
+
+  // MARK: Statements
+
+  /// A prepared statement from the cache, reset and ready to bind. One that is being stepped is never handed out twice.
+  func statement(_ sql: String) throws -> Statement {
+    if let cached = statements[sql], !cached.isBusy { return cached }
+    let fresh = try prepare(sql)
+    if let busy = statements.updateValue(fresh, forKey: sql) { extra.append(busy) }
+    return fresh
+  }
+
+  private func prepare(_ sql: String) throws -> Statement {
+    var prepared: OpaquePointer?
+    guard sqlite3_prepare_v3(handle, sql, -1, UInt32(SQLITE_PREPARE_PERSISTENT), &prepared, nil) == SQLITE_OK,
+      let prepared
+    else { throw lastError(sql) }
+    return Statement(self, handle: prepared, sql: sql)
+  }
+
+  /// Drops the cache, for example because the schema changed and plans and column lists are stale.
+  func finalizeStatements() {
+    for statement in statements.values { statement.finalize() }
+    for statement in extra { statement.finalize() }
+    statements = [:]
+    extra = []
+  }
+
+  // MARK: Running
+
+  /// Runs a script of several statements without arguments.
+  func execute(_ script: String) throws {
+    guard sqlite3_exec(handle, script, nil, nil, nil) == SQLITE_OK else { throw lastError(script) }
+  }
+
+  /// Runs one statement to its end.
+  func run(_ sql: String, _ arguments: SQLiteValue...) throws {
+    try run(sql, arguments)
+  }
+
+  func run(_ sql: String, _ arguments: [SQLiteValue]) throws {
+    let statement = try statement(sql)
+    statement.bind(arguments)
+    try statement.run()
+  }
+
+  /// Calls `body` for each row.
+  func forEachRow(_ sql: String, _ arguments: [SQLiteValue] = [], _ body: (Statement) throws -> Void) throws {
+    let statement = try statement(sql)
+    statement.bind(arguments)
+    defer { statement.reset() }
+    while try statement.step() { try body(statement) }
+  }
+
+  /// Calls `body` for each row until it returns false.
+  func forEachHead(_ sql: String, _ arguments: [SQLiteValue] = [], _ body: (Statement) throws -> Bool) throws {
+    let statement = try statement(sql)
+    statement.bind(arguments)
+    defer { statement.reset() }
+    while try statement.step() {
+      guard try body(statement) else { return }
+    }
+  }
+
+  func map<Element>(
+    _ sql: String, _ arguments: [SQLiteValue] = [], _ transform: (Statement) throws -> Element
+  ) throws -> [Element] {
+    var result: [Element] = []
+    try forEachRow(sql, arguments) { result.append(try transform($0)) }
+    return result
+  }
+
+  /// The first row through `transform`, or nil.
+  func first<Result>(
+    _ sql: String, _ arguments: [SQLiteValue] = [], _ transform: (Statement) throws -> Result
+  ) throws -> Result? {
+    let statement = try statement(sql)
+    statement.bind(arguments)
+    defer { statement.reset() }
+    return try statement.step() ? transform(statement) : nil
+  }
+
+  /// The first cell of the first row.
+  func value(_ sql: String, _ arguments: SQLiteValue...) throws -> SQLiteValue? {
+    try first(sql, arguments) { $0.value(0) }
+  }
+
+  func exists(_ sql: String, _ arguments: SQLiteValue...) throws -> Bool {
+    try first(sql, arguments) { _ in true } ?? false
+  }
+
+  /// Rows changed by the last statement.
+  var changes: Int { Int(sqlite3_changes64(handle)) }
+
+  var isInTransaction: Bool { sqlite3_get_autocommit(handle) == 0 }
+
+  // MARK: Transactions
+
+  /// Runs `body` between `BEGIN IMMEDIATE` and `COMMIT`; an error rolls everything back.
+  ///
+  /// IMMEDIATE, because a reader that upgrades to a writer fails with `SQLITE_BUSY_SNAPSHOT` and no timeout helps.
+  /// - Parameters:
+  ///   - sync: how durable the commit is when it returns.
+  ///   - foreignKeys: whether foreign keys are enforced and cascade. It cannot change inside a transaction.
+  func transaction<Result>(
+    sync: Sync = .normal, foreignKeys: Bool = false, _ body: () throws -> Result
+  ) throws -> Result {
+    if sync != synchronous {
+      try execute("PRAGMA synchronous = \(sync.rawValue)")
+      synchronous = sync
+    }
+    if foreignKeys != self.foreignKeys {
+      try execute("PRAGMA foreign_keys = \(foreignKeys ? "ON" : "OFF")")
+      self.foreignKeys = foreignKeys
+    }
+    try run("BEGIN IMMEDIATE")
+    do {
+      let result = try body()
+      try run("COMMIT")
+      return result
+    } catch {
+      // Some errors (disk full, for one) have already ended the transaction.
+      if isInTransaction { try? run("ROLLBACK") }
+      throw error
+    }
+  }
+
+  /// Runs `body` as a unit inside the current transaction; an error undoes it alone.
+  func savepoint<Result>(_ body: () throws -> Result) throws -> Result {
+    try run("SAVEPOINT kizuna")
+    do {
+      let result = try body()
+      try run("RELEASE kizuna")
+      return result
+    } catch {
+      if isInTransaction {
+        try? run("ROLLBACK TO kizuna")
+        try? run("RELEASE kizuna")
+      }
+      throw error
+    }
+  }
+
+  /// Reads that all see one state of the database.
+  func snapshot<Result>(_ body: () throws -> Result) throws -> Result {
+    if isInTransaction { return try body() }
+    try run("BEGIN")
+    defer { try? run("COMMIT") }
+    return try body()
+  }
+}

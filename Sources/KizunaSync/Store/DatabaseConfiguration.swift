@@ -1,0 +1,36 @@
+/// How a connection is opened: the one place that names pragmas.
+struct DatabaseConfiguration: Sendable {
+  enum Role: Sendable {
+    /// The one connection that writes.
+    case writer
+    /// Never writes; sees the last commit while the writer works.
+    case reader
+    /// Reads and writes beside a running gateway (`status`, `outbox`): short transactions, no schema of its own.
+    case visitor
+  }
+
+  /// A file, or nil for a private database in memory.
+  var path: String?
+  var role: Role
+  /// How long SQLite waits for another process's lock before it gives up.
+  var busyTimeoutMilliseconds: Int32 = 5000
+
+  /// Run once after opening.
+  ///
+  /// The writer stays at `synchronous=NORMAL`: a power cut may undo the last commits but never leaves half a one. What
+  /// only this host knows, writes of its own, is committed under `FULL` (see `Replica.transaction`); what is undone of
+  /// the rest the server tells again.
+  var pragmas: [String] {
+    var list: [String] = []
+    if role == .writer, path != nil { list.append("PRAGMA journal_mode = WAL") }
+    switch role {
+    case .writer:
+      list += ["PRAGMA synchronous = NORMAL", "PRAGMA cache_size = -8000", "PRAGMA foreign_keys = OFF"]
+    case .reader:
+      list += ["PRAGMA query_only = ON", "PRAGMA cache_size = -2000"]
+    case .visitor:
+      list += ["PRAGMA synchronous = NORMAL"]
+    }
+    return list
+  }
+}

@@ -1,0 +1,43 @@
+/// The names of the single values the replica remembers.
+enum MetaKey: String {
+  /// The durable pull cursor; missing means `0`.
+  case cursor
+  /// The cursor of an unfinished transfer.
+  case pageCursor = "page_cursor"
+  /// When the unfinished transfer began, milliseconds since 1970.
+  case transferStarted = "transfer_started"
+  /// Set while everything is read again from the start.
+  case rehydrating
+  /// The signed-in user's id.
+  case owner
+  case clientID = "client_id"
+  case lastMutationID = "last_mutation_id"
+  /// State of the hybrid logical clock, `millis|counter|node`.
+  case hlc
+  /// Why sync is blocked, if it is.
+  case softBlock = "soft_block"
+  /// The newest journal row that reached the outbox.
+  case harvested
+  /// The bucket values the stored rows belong to.
+  case bucketScope = "bucket_scope"
+  /// Names this copy of the file together with `machine`.
+  case instance
+  case machine
+  /// When a run last ended well, milliseconds since 1970.
+  case lastSync = "last_sync"
+  case version
+}
+
+extension Database {
+  func meta(_ key: MetaKey) throws -> SQLiteValue {
+    try value("SELECT value FROM _kizunasync_meta WHERE key = ?", .text(key.rawValue)) ?? .null
+  }
+
+  func setMeta(_ key: MetaKey, _ value: SQLiteValue) throws {
+    if value.isNull {
+      try run("DELETE FROM _kizunasync_meta WHERE key = ?", .text(key.rawValue))
+    } else {
+      try run("INSERT OR REPLACE INTO _kizunasync_meta VALUES (?, ?)", .text(key.rawValue), value)
+    }
+  }
+}

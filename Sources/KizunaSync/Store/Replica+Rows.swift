@@ -1,0 +1,176 @@
+import HostKit
+
+/// Reading and showing rows of the synced tables.
+extension Replica {
+  // MARK: Reading
+
+  /// The cells of a row in the layout's order; nil when the table lacks it.
+  func cells(_ layout: TableLayout, pk: String) throws -> [SQLiteValue]? {
+    try database.first(layout.selectRow, layout.keyCells(pk)) { $0.row() }
+  }
+
+  /// The row as a reader sees it; nil when there is none.
+  func row(_ table: String, pk: String) throws -> RowMap? {
+    let layout = try layout(table)
+    return try cells(layout, pk: pk).map { try exactRow(layout, pk: pk, cells: $0) }
+  }
+
+  /// The exact column map of a row that is or was in the table.
+  func exactRow(_ layout: TableLayout, pk: String, cells: [SQLiteValue]) throws -> RowMap {
+    Self.exactRow(layout, cells: cells, listed: try absentList(layout.name, pk: pk))
+  }
+
+  /// A NULL cell is null, in a late column absent; `listed` names the exceptions.
+  static func exactRow(_ layout: TableLayout, cells: [SQLiteValue], listed: Set<String>) -> RowMap {
+    var row: RowMap = [:]
+    row.reserveCapacity(cells.count)
+    for (column, cell) in zip(layout.columns, cells) {
+      if cell.isNull, listed.contains(column.name) != column.isLate { continue }
+      row[column.name] = CellCodec.decode(cell, kind: column.kind)
+    }
+    return row
+  }
+
+  func absentList(_ table: String, pk: String) throws -> Set<String> {
+    try Self.absentList(table, pk: pk, in: database)
+  }
+
+  static func absentList(_ table: String, pk: String, in database: Database) throws -> Set<String> {
+    let text = try database.value(
+      "SELECT cols FROM _kizunasync_absent WHERE tbl = ? AND pk = ?", .text(table), .text(pk))?.text
+    guard let text, case .array(let names)? = try? JSONValue(parsing: text) else { return [] }
+    return Set(names.compactMap(\.stringValue))
+  }
+
+  // MARK: Absent cells
+
+  /// Records which cells of the row are absent where NULL says null, and the other way round in late columns.
+  func noteAbsent(_ table: String, pk: String, row: RowMap?) throws {
+    let layout = try layout(table)
+    guard let row else { return try noteAbsent(table, pk: pk, columns: []) }
+    let listed = layout.columns.filter { column in
+      guard !column.isKey, !column.isLocalOnly else { return false }
+      switch row[column.name] {
+      case nil: return !column.isLate
+      case .null?: return column.isLate
+      default: return false
+      }
+    }
+    try noteAbsent(table, pk: pk, columns: listed.map(\.name))
+  }
+
+  func noteAbsent(_ table: String, pk: String, columns: [String]) throws {
+    if columns.isEmpty {
+      try database.run("DELETE FROM _kizunasync_absent WHERE tbl = ? AND pk = ?", .text(table), .text(pk))
+    } else {
+      try database.run(
+        "INSERT OR REPLACE INTO _kizunasync_absent VALUES (?, ?, ?)", .text(table), .text(pk),
+        .text(JSONWriter.text(.array(columns.map(JSONValue.string)))))
+    }
+  }
+
+  // MARK: Showing (only while applying)
+
+  /// Makes the visible row equal to `row`, or removes it; touches nothing that is equal already.
+  ///
+  /// A row that a constraint of this database refuses is parked and reported, and the transaction goes on.
+  func show(_ table: String, pk: String, row: RowMap?, firm: Bool) throws {
+    guard let row else {
+      let layout = try layout(table)
+      try database.run(layout.deleteRow, layout.keyCells(pk))
+      try noteAbsent(table, pk: pk, row: nil)
+      return try unpark(table, pk: pk)
+    }
+    if firm { try markUnknownColumnsLate(table: table, seen: row) }
+    try ensure(row.keys, of: table)
+    try learn(row, table: table, firm: firm)
+    do {
+      try write(table, pk: pk, row: row)
+      try unpark(table, pk: pk)
+    } catch let error as SQLiteError where error.isConstraint && database.isInTransaction {
+      try park(table, pk: pk, rowText: JSONWriter.text(.object(row)), error: error)
+    }
+  }
+
+  func write(_ table: String, pk: String, row: RowMap) throws {
+    let layout = try layout(table)
+    var cells = layout.syncedPositions.map { position in
+      let column = layout.columns[position]
+      return row[column.name].map { CellCodec.encode($0, kind: column.kind) } ?? .null
+    }
+    for (position, cell) in zip(layout.keyPositions, layout.keyCells(pk)) {
+      if let index = layout.syncedPositions.firstIndex(of: position) { cells[index] = cell }
+    }
+    try database.run(layout.upsert, cells)
+    try noteAbsent(table, pk: pk, row: row)
+  }
+
+  // MARK: Parked rows
+
+  func park(_ table: String, pk: String, rowText: String, error: SQLiteError) throws {
+    let isNew = try !database.exists(
+      "SELECT 1 FROM _kizunasync_parked WHERE tbl = ? AND pk = ?", .text(table), .text(pk))
+    try database.run(
+      "INSERT OR REPLACE INTO _kizunasync_parked VALUES (?, ?, ?, ?)", .text(table), .text(pk), .text(rowText),
+      .text(error.message))
+    if isNew { log.warning("store.row_parked", ["table": .string(table), "reason": .string(error.message)]) }
+  }
+
+  func unpark(_ table: String, pk: String) throws {
+    try database.run("DELETE FROM _kizunasync_parked WHERE tbl = ? AND pk = ?", .text(table), .text(pk))
+  }
+
+  /// Tries the parked rows again: alone, then together with their old versions out of the way, because rows that swap a
+  /// unique value only fit when both have moved.
+  func retryParked() throws {
+    guard try database.exists("SELECT 1 FROM _kizunasync_parked LIMIT 1") else { return }
+    for parked in try parkedRows() { try show(parked.table, pk: parked.pk, row: target(of: parked), firm: false) }
+    var together = try parkedRows()
+    while !together.isEmpty {
+      guard let refused = try showTogether(together) else { return }
+      together.removeAll { $0 == refused }
+    }
+  }
+
+  private struct ParkedRow: Equatable {
+    var table: String
+    var pk: String
+    var text: String
+  }
+
+  private func parkedRows() throws -> [ParkedRow] {
+    try database.map("SELECT tbl, pk, row FROM _kizunasync_parked ORDER BY tbl, pk") {
+      ParkedRow(table: $0.string(0), pk: $0.string(1), text: $0.string(2))
+    }.filter { layouts[$0.table] != nil }
+  }
+
+  private func target(of parked: ParkedRow) throws -> RowMap? {
+    if let image = try image(parked.table, pk: parked.pk) {
+      return Overlay.visible(image: image, entries: try entries(parked.table, pk: parked.pk))
+    }
+    return try JSONValue(parsing: parked.text).objectValue
+  }
+
+  /// - Returns: the row that does not fit even so, after undoing everything; nil when all fitted.
+  private func showTogether(_ rows: [ParkedRow]) throws -> ParkedRow? {
+    var refused: ParkedRow?
+    do {
+      try database.savepoint {
+        for row in rows {
+          let layout = try layout(row.table)
+          try database.run(layout.deleteRow, layout.keyCells(row.pk))
+        }
+        for row in rows {
+          guard let target = try target(of: row) else { continue }
+          refused = row
+          try write(row.table, pk: row.pk, row: target)
+          refused = nil
+        }
+        for row in rows { try unpark(row.table, pk: row.pk) }
+      }
+    } catch let error as SQLiteError where error.isConstraint && database.isInTransaction {
+      return refused
+    }
+    return nil
+  }
+}

@@ -1,0 +1,157 @@
+import HostKit
+
+/// The SQLite replica: synced tables, capture journal, outbox, images and staged pages, and the transactions over them.
+///
+/// Not thread-safe and never suspended: the engine's actor holds it on a thread of its own. Everything it does is one of
+/// the transactions named T0 to T6 in the documentation; the network is never awaited inside one.
+final class Replica {
+  /// What the rest of the client tells the replica about itself.
+  struct Settings {
+    var path: String?
+    var clientID: String
+    var tables: [String: KizunaSyncTableConfig]
+    var localOnlyColumns: Set<String> = []
+  }
+
+  /// The answer belongs to a state that is gone: identity, buckets or the whole replica changed meanwhile.
+  struct StaleAnswer: Error {}
+
+  let settings: Settings
+  let database: Database
+  let clock: any HostClock
+  let log: HostLog
+  /// The state of the table schemas the layouts were made from.
+  var schemaCookie: Int64 = -1
+  var layouts: [String: TableLayout] = [:]
+  /// The widest journal row there is.
+  var captureWidth = 0
+  /// `ctl.applying` inside the current transaction.
+  var isApplying = false
+  /// Journal rows harvested so far that no library write left: changes by plain SQL.
+  var foreignRows = 0
+  /// Columns of the server that an app's table lacks, to report each once.
+  var ignoredColumns: Set<String> = []
+
+  /// Opens or creates the file, its bookkeeping and its tables.
+  /// - Throws: `SQLiteError`, or `KizunaSyncError` with `CONFIG_INVALID` when a table does not fit its configuration.
+  init(_ settings: Settings, clock: any HostClock, log: HostLog) throws {
+    self.settings = settings
+    self.clock = clock
+    self.log = log
+    database = try Database(DatabaseConfiguration(path: settings.path, role: .writer))
+    try Schema.prepare(database)
+    try database.transaction {
+      if try database.meta(.clientID).isNull { try database.setMeta(.clientID, .text(settings.clientID)) }
+      // A crash cannot leave this set, but a copy of the file taken without SQLite can.
+      try database.run("UPDATE _kizunasync_ctl SET applying = 0 WHERE applying <> 0")
+      for table in settings.tables.keys.sorted() { try adopt(table) }
+      try reloadLayouts()
+    }
+  }
+
+  func close() {
+    database.close()
+  }
+
+  // MARK: Transactions
+
+  /// One gateway transaction: generation check, T0, body, commit.
+  /// - Parameters:
+  ///   - sync: `.full` for what only this host knows.
+  ///   - generation: the generation the caller's knowledge belongs to; nil when it cannot be stale.
+  ///   - applying: silences the capture triggers for the body.
+  func transaction<Result>(
+    sync: Database.Sync = .normal, generation: Int64? = nil, applying: Bool = false, _ body: () throws -> Result
+  ) throws -> Result {
+    try harvestBacklog()
+    return try bareTransaction(sync: sync, foreignKeys: false) {
+      if let generation, try generation != self.generation() { throw StaleAnswer() }
+      try harvest()
+      return applying ? try self.applying(body) : try body()
+    }
+  }
+
+  /// `BEGIN IMMEDIATE` … `COMMIT` with fresh layouts, without T0.
+  func bareTransaction<Result>(
+    sync: Database.Sync, foreignKeys: Bool, _ body: () throws -> Result
+  ) throws -> Result {
+    do {
+      return try database.transaction(sync: sync, foreignKeys: foreignKeys) {
+        if try readSchemaCookie() != schemaCookie { try schemaChanged() }
+        return try body()
+      }
+    } catch {
+      // Columns and kinds learned in the transaction are gone with it.
+      schemaCookie = -1
+      isApplying = false
+      throw error
+    }
+  }
+
+  /// Runs `body` while the capture triggers are silent.
+  func applying<Result>(_ body: () throws -> Result) throws -> Result {
+    if isApplying { return try body() }
+    // A note left by an ignored insert must not outlive what is applied now.
+    try database.run("DELETE FROM _kizunasync_displaced")
+    try database.run("UPDATE _kizunasync_ctl SET applying = 1")
+    isApplying = true
+    let result = try body()
+    try database.run("UPDATE _kizunasync_ctl SET applying = 0")
+    isApplying = false
+    return result
+  }
+
+  func generation() throws -> Int64 {
+    try database.value("SELECT generation FROM _kizunasync_ctl")?.integer ?? 0
+  }
+
+  func raiseGeneration() throws {
+    try database.run("UPDATE _kizunasync_ctl SET generation = generation + 1")
+  }
+
+  func readSchemaCookie() throws -> Int64 {
+    try database.value("PRAGMA schema_version")?.integer ?? 0
+  }
+
+  // MARK: Layouts
+
+  /// - Throws: `UNKNOWN_TABLE`.
+  func layout(_ table: String) throws -> TableLayout {
+    guard let layout = layouts[table] else {
+      throw KizunaSyncError(.unknownTable, "the table \(table) is not configured")
+    }
+    return layout
+  }
+
+  func reloadLayouts() throws {
+    layouts = [:]
+    for table in settings.tables.keys { try reloadLayout(table) }
+    captureWidth =
+      try database.map("SELECT name FROM pragma_table_info('_kizunasync_capture')") { $0.string(0) }
+      .compactMap { $0.hasPrefix("n") ? Int($0.dropFirst()) : nil }.max().map { $0 + 1 } ?? 0
+    schemaCookie = try readSchemaCookie()
+  }
+
+  func reloadLayout(_ table: String) throws {
+    guard let config = settings.tables[table] else { return }
+    layouts[table] = try Self.layout(
+      table, config: config, localOnly: settings.localOnlyColumns, in: database)
+  }
+
+  /// Reads a layout; also used by readers on other connections.
+  static func layout(
+    _ table: String, config: KizunaSyncTableConfig, localOnly: Set<String>, in database: Database
+  ) throws -> TableLayout {
+    let isManaged =
+      try database.value("SELECT managed FROM _kizunasync_tables WHERE name = ?", .text(table)) == .integer(1)
+    let columns = try database.map(
+      "SELECT col, slot, kind, firm, late FROM _kizunasync_kinds WHERE tbl = ? ORDER BY slot", [.text(table)]
+    ) { row in
+      TableLayout.Column(
+        name: row.string(0), slot: row.int(1), kind: row.optionalString(2).flatMap(ColumnKind.init(rawValue:)),
+        isFirm: row.int(3) != 0, isLate: row.int(4) != 0, isKey: config.key.contains(row.string(0)),
+        isLocalOnly: localOnly.contains(row.string(0)))
+    }
+    return TableLayout(name: table, config: config, isManaged: isManaged, columns: columns)
+  }
+}

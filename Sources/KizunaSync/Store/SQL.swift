@@ -1,0 +1,23 @@
+/// Spelling of names and texts inside SQL that is built at run time. Values are always bound, never spelled.
+enum SQL {
+  static func name(_ identifier: String) -> String {
+    "\"" + doubling(identifier, UInt8(ascii: "\"")) + "\""
+  }
+
+  static func names(_ identifiers: some Sequence<String>, prefix: String = "") -> String {
+    identifiers.map { prefix + name($0) }.joined(separator: ", ")
+  }
+
+  static func literal(_ text: String) -> String {
+    "'" + doubling(text, UInt8(ascii: "'")) + "'"
+  }
+
+  static func parameters(_ count: Int) -> String {
+    repeatElement("?", count: count).joined(separator: ", ")
+  }
+
+  private static func doubling(_ text: String, _ quote: UInt8) -> String {
+    guard text.utf8.contains(quote) else { return text }
+    return String(decoding: text.utf8.flatMap { $0 == quote ? [quote, quote] : [$0] }, as: UTF8.self)
+  }
+}

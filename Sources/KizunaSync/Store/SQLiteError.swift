@@ -1,0 +1,21 @@
+import CSQLite
+
+/// What SQLite refused. Holds the statement but never its arguments: those are row values.
+struct SQLiteError: Error, Equatable, Sendable, CustomStringConvertible {
+  /// The extended result code.
+  let code: Int32
+  /// SQLite's own words.
+  let message: String
+  /// The statement, nil when opening or committing failed.
+  let sql: String?
+
+  /// The code without its extension.
+  var primaryCode: Int32 { code & 0xFF }
+
+  var isBusy: Bool { primaryCode == SQLITE_BUSY || primaryCode == SQLITE_LOCKED }
+  var isConstraint: Bool { primaryCode == SQLITE_CONSTRAINT }
+
+  var description: String {
+    "SQLite error \(code): \(message)" + (sql.map { " in \"\($0)\"" } ?? "")
+  }
+}

@@ -1,0 +1,85 @@
+import HostKit
+
+/// The bookkeeping tables. All carry the prefix `_kizunasync_`, so that they live beside an app's own tables.
+///
+/// | table | holds |
+/// |---|---|
+/// | `ctl` | `applying` = 1 only inside a transaction of the gateway, which silences the capture triggers; the generation that dates requests in flight |
+/// | `meta` | single values, see `MetaKey` |
+/// | `tables` | which tables are synced and who made them |
+/// | `kinds` | the columns of each table: kind, and the slot its values take in `capture` |
+/// | `capture` | every local change of any process in native values, filled by triggers, emptied by the harvest; its newest row stays, so that no sequence number is used twice |
+/// | `displaced` | rows that a statement may displace, between a BEFORE and an AFTER trigger |
+/// | `group` | a row while a transaction is all-or-nothing on the server |
+/// | `outbox` | mutations in the order they are sent; state 0 queued, 1 sent, 2 acknowledged |
+/// | `pushed` | the newest ids that were applied |
+/// | `image` | what the server last sent for a row that has entries in the outbox |
+/// | `pages` | answers of an unfinished transfer |
+/// | `absent` | cells that are absent rather than null (or the other way round in a late column) |
+/// | `parked` | rows of the server that a constraint of this database refuses |
+/// | `rejections`, `overwrites` | the two journals |
+enum Schema {
+  static let prefix = "_kizunasync_"
+  static let version: Int64 = 1
+
+  static let script = """
+    CREATE TABLE _kizunasync_ctl(
+      id INTEGER PRIMARY KEY CHECK (id = 1), applying INTEGER NOT NULL, generation INTEGER NOT NULL);
+    INSERT INTO _kizunasync_ctl VALUES (1, 0, 0);
+    CREATE TABLE _kizunasync_meta(key TEXT PRIMARY KEY, value) WITHOUT ROWID;
+    CREATE TABLE _kizunasync_tables(name TEXT PRIMARY KEY, managed INTEGER NOT NULL, slots INTEGER NOT NULL)
+      WITHOUT ROWID;
+    CREATE TABLE _kizunasync_kinds(
+      tbl TEXT NOT NULL, col TEXT NOT NULL, slot INTEGER NOT NULL, kind TEXT, firm INTEGER NOT NULL DEFAULT 0,
+      late INTEGER NOT NULL DEFAULT 0, PRIMARY KEY (tbl, col)) WITHOUT ROWID;
+    CREATE TABLE _kizunasync_capture(seq INTEGER PRIMARY KEY, tbl, op, grp, at);
+    CREATE TABLE _kizunasync_displaced(base_seq, tbl);
+    CREATE TABLE _kizunasync_group(id);
+    CREATE TABLE _kizunasync_outbox(
+      seq INTEGER PRIMARY KEY AUTOINCREMENT, mutation_id TEXT NOT NULL UNIQUE, tbl TEXT NOT NULL, pk TEXT NOT NULL,
+      op TEXT NOT NULL, columns TEXT NOT NULL, transforms TEXT, precondition TEXT, hlc TEXT, grp,
+      state INTEGER NOT NULL DEFAULT 0, captured INTEGER NOT NULL, attempts INTEGER NOT NULL DEFAULT 0, error TEXT,
+      at INTEGER NOT NULL);
+    CREATE INDEX _kizunasync_outbox_key ON _kizunasync_outbox(tbl, pk);
+    CREATE TABLE _kizunasync_pushed(n INTEGER PRIMARY KEY, mutation_id TEXT NOT NULL UNIQUE);
+    CREATE TABLE _kizunasync_image(tbl TEXT NOT NULL, pk TEXT NOT NULL, row TEXT, tomb_seq INTEGER,
+      PRIMARY KEY (tbl, pk)) WITHOUT ROWID;
+    CREATE TABLE _kizunasync_pages(n INTEGER PRIMARY KEY, body BLOB NOT NULL);
+    CREATE TABLE _kizunasync_absent(tbl TEXT NOT NULL, pk TEXT NOT NULL, cols TEXT NOT NULL,
+      PRIMARY KEY (tbl, pk)) WITHOUT ROWID;
+    CREATE TABLE _kizunasync_parked(tbl TEXT NOT NULL, pk TEXT NOT NULL, row TEXT NOT NULL, error TEXT NOT NULL,
+      PRIMARY KEY (tbl, pk)) WITHOUT ROWID;
+    CREATE TABLE _kizunasync_rejections(
+      n INTEGER PRIMARY KEY, mutation_id TEXT NOT NULL UNIQUE, tbl TEXT NOT NULL, pk TEXT NOT NULL, kind TEXT NOT NULL,
+      reason TEXT NOT NULL, members TEXT NOT NULL, server_row TEXT, at INTEGER NOT NULL,
+      dismissed INTEGER NOT NULL DEFAULT 0);
+    CREATE TABLE _kizunasync_overwrites(
+      id INTEGER PRIMARY KEY AUTOINCREMENT, tbl TEXT NOT NULL, pk TEXT NOT NULL, col TEXT NOT NULL,
+      winner TEXT NOT NULL, winner_seq TEXT NOT NULL, mode TEXT NOT NULL, loser TEXT NOT NULL, at INTEGER NOT NULL,
+      dismissed INTEGER NOT NULL DEFAULT 0, UNIQUE (tbl, pk, col, winner, winner_seq));
+    """
+
+  /// Makes the bookkeeping tables if the file has none.
+  /// - Throws: `STORE_UNAVAILABLE` for a file that a newer release wrote.
+  static func prepare(_ database: Database) throws {
+    if try exists(in: database) {
+      let found = try database.value("SELECT value FROM _kizunasync_meta WHERE key = 'version'")?.integer ?? 0
+      guard found <= version else {
+        throw KizunaSyncError(
+          .storeUnavailable,
+          "the database was written by a newer release (format \(found), this one knows \(version)); install that release"
+        )
+      }
+      return
+    }
+    try database.transaction {
+      if try exists(in: database) { return }
+      try database.execute(script)
+      try database.run("INSERT INTO _kizunasync_meta VALUES ('version', ?)", .integer(version))
+    }
+  }
+
+  static func exists(in database: Database) throws -> Bool {
+    try database.exists("SELECT 1 FROM sqlite_schema WHERE name = '_kizunasync_ctl'")
+  }
+}
