@@ -1,0 +1,107 @@
+import HostKit
+
+/// Tokens: when they are asked for, what a refusal means, and how a new one spreads.
+extension ConnectionMachine {
+  /// No connection is of use before new credentials come: the newest are refused or withdrawn, and nobody was asked.
+  var isBlockedByCredentials: Bool {
+    if credentials.isWithdrawn { return true }
+    return credentials.isRefused && !credentials.isAsking && !timers.isArmed(.credentials)
+  }
+
+  mutating func askCredentials(fresh: Bool, _ turn: inout Turn) {
+    guard !credentials.isAsking, !timers.isArmed(.credentials) else { return }
+    credentials.isAsking = true
+    credentials.wantsFresh = fresh
+    counters.credentialRequests += 1
+    turn.effects.append(.requestCredentials(refresh: fresh))
+  }
+
+  /// Once until a token proves good.
+  mutating func askFreshCredentials(_ turn: inout Turn) {
+    guard !credentials.isAsking, credentials.mayAskFresh() else { return }
+    timers.cancel(.credentials, &turn)
+    askCredentials(fresh: true, &turn)
+  }
+
+  mutating func receive(_ update: CredentialUpdate, _ turn: inout Turn) {
+    // Only a question can remain unanswered.
+    if case .unavailable = update, !credentials.isAsking { return }
+    credentials.isAsking = false
+    timers.cancel(.credentials, &turn)
+    switch update {
+    case .token(let token) where !token.isEmpty:
+      credentials.unavailableStreak = 0
+      if credentials.receive(token) { newToken(&turn) }
+      if plan == .awaitingCredentials, !isBlockedByCredentials { connectIfWanted(&turn) }
+    case .token, .withdrawn:
+      credentials.unavailableStreak = 0
+      credentials.withdraw()
+      guard plan != .stopped else { return }
+      timers.cancel(.reconnect, &turn)
+      awaitCredentials(&turn)
+    case .unavailable:
+      guard plan != .stopped else { return }
+      credentials.unavailableStreak += 1
+      var delay = policy.join.backoffBase
+      for _ in 1..<min(credentials.unavailableStreak, 32) { delay = min(delay * 2, policy.join.backoffCap) }
+      timers.arm(.credentials, at: turn.now + turn.upperHalf(delay), &turn)
+    }
+  }
+
+  private mutating func newToken(_ turn: inout Turn) {
+    for index in channels.indices {
+      switch channels[index].phase {
+      case .joined: pushToken(index, &turn)
+      case .denied:
+        timers.cancel(.rejoin(channels[index].topic), &turn)
+        channels[index].phase = .idle
+      // One that is joining gets it after its reply.
+      case .idle, .joining, .backingOff: break
+      }
+    }
+  }
+
+  /// Gives a joined channel the newest token. There is no answer.
+  mutating func pushToken(_ index: Int, _ turn: inout Turn) {
+    guard let id = openTransport, let token = credentials.token, let joinRef = channels[index].currentRef else {
+      return
+    }
+    channels[index].tokenSerial = credentials.serial
+    counters.tokensPushed += 1
+    let frame = PhoenixFrame(
+      joinRef: joinRef, ref: nextRef(), topic: channels[index].topic.wireName, event: PhoenixFrame.Name.accessToken,
+      ["access_token": .string(token)])
+    turn.effects.append(.send(id, frame))
+  }
+
+  /// Leaves a connection on which nothing can be joined any more.
+  mutating func tidyCredentials(_ turn: inout Turn) {
+    if credentials.isRefused { askFreshCredentials(&turn) }
+    switch plan {
+    case .live:
+      guard isBlockedByCredentials, !channels.isEmpty else { return }
+      guard !channels.contains(where: { $0.currentRef != nil }) else { return }
+      awaitCredentials(&turn)
+    // The question that a retry was waiting for has been answered in vain.
+    case .waiting, .suspended:
+      guard isBlockedByCredentials else { return }
+      timers.cancel(.reconnect, &turn)
+      awaitCredentials(&turn)
+    case .stopped, .disconnected, .awaitingCredentials: break
+    }
+  }
+
+  private mutating func awaitCredentials(_ turn: inout Turn) {
+    guard plan != .awaitingCredentials else { return }
+    plan = channels.isEmpty ? .disconnected : .awaitingCredentials
+    endLink(code: 1000, reason: "", &turn)
+    if plan == .awaitingCredentials { turn.note(.awaitingCredentials) }
+  }
+
+  /// A person asks to try again.
+  mutating func retryCredentials(_ turn: inout Turn) {
+    credentials.forgive()
+    if credentials.required { askFreshCredentials(&turn) }
+    if !isBlockedByCredentials { connectIfWanted(&turn) }
+  }
+}

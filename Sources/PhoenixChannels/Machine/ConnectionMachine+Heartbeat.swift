@@ -1,0 +1,63 @@
+import HostKit
+
+/// Liveness.
+extension ConnectionMachine {
+  /// A join keeps the server from answering, also one that is no longer waited for.
+  private func joinsOutstanding(_ turn: Turn) -> Bool {
+    channels.contains(where: \.isJoining) || serverQueue.hasJoin(at: turn.now)
+  }
+
+  mutating func armHeartbeat(_ turn: inout Turn) {
+    let delay = turn.around(policy.heartbeat.interval, share: policy.heartbeat.spread)
+    timers.arm(.heartbeat, at: turn.now + delay, &turn)
+  }
+
+  /// Sent also while an older one is unanswered: the server counts the bytes it gets, not the answers it gives.
+  mutating func heartbeatDue(_ turn: inout Turn) {
+    sendHeartbeat(within: policy.heartbeat.deadline, &turn)
+    armHeartbeat(&turn)
+  }
+
+  private mutating func sendHeartbeat(within deadline: UInt64, _ turn: inout Turn) {
+    guard let id = openTransport else { return }
+    let ref = nextRef()
+    counters.heartbeatsSent += 1
+    heartbeat.sent(ref: ref, at: turn.now, within: deadline)
+    turn.effects.append(
+      .send(id, PhoenixFrame(ref: ref, topic: PhoenixFrame.Name.phoenix, event: PhoenixFrame.Name.heartbeat, [:])))
+  }
+
+  /// The host or its network changed: find out quickly whether the peer is still there.
+  mutating func probe(_ turn: inout Turn) {
+    guard openTransport != nil else { return }
+    if heartbeat.pendingRef == nil {
+      sendHeartbeat(within: policy.heartbeat.probeDeadline, &turn)
+    } else {
+      heartbeat.hurry(at: turn.now, within: policy.heartbeat.probeDeadline)
+    }
+  }
+
+  mutating func tidyAnswerDeadline(_ turn: inout Turn) {
+    let deadline =
+      openTransport == nil
+      ? nil
+      : heartbeat.deadline(joinsOutstanding: joinsOutstanding(turn), policy.heartbeat, policy.join)
+    guard let deadline else { return timers.cancel(.answer, &turn) }
+    // The end of a join can put the deadline into the past; a timer that is due already stays.
+    if let armed = timers.deadline(of: .answer), armed == deadline || max(armed, deadline) <= turn.now { return }
+    timers.arm(.answer, at: max(deadline, turn.now), &turn)
+  }
+
+  mutating func answerOverdue(since deadline: UInt64, _ turn: inout Turn) {
+    // A timer that fires late tells that this process slept; the answer may lie unread in the socket.
+    if turn.now >= deadline + .seconds(2) {
+      heartbeat.grantGrace(at: turn.now, within: policy.heartbeat.probeDeadline)
+      return
+    }
+    let due = heartbeat.deadline(joinsOutstanding: joinsOutstanding(turn), policy.heartbeat, policy.join)
+    guard let due, due <= turn.now else { return }
+    counters.heartbeatsMissed += 1
+    turn.note(.heartbeatMissed)
+    drop(FailureReport(.transient, "the server stopped answering"), &turn)
+  }
+}

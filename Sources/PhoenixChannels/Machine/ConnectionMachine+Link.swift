@@ -1,0 +1,260 @@
+import HostKit
+
+/// The transport: attempts, their end, and when the next one is due.
+extension ConnectionMachine {
+  // MARK: Attempts
+
+  /// First connection after a start or a first subscription, or the next one after credentials came.
+  mutating func connectIfWanted(_ turn: inout Turn) {
+    guard !channels.isEmpty else { return }
+    switch plan {
+    case .disconnected, .awaitingCredentials: break
+    case .stopped, .live, .waiting, .suspended: return
+    }
+    if isBlockedByCredentials {
+      plan = .awaitingCredentials
+    } else if !pathSatisfied || schedule.isSpent(at: turn.now, policy.reconnect) {
+      suspend(&turn)
+    } else if schedule.streak > 0 {
+      wait(for: schedule.nextDelay(after: .transient, retryAfterSeconds: nil, policy.reconnect, turn), &turn)
+    } else {
+      wait(for: 0, &turn)
+    }
+  }
+
+  /// Plans the next attempt; at once when there is nothing to wait for.
+  private mutating func wait(for delay: UInt64, _ turn: inout Turn) {
+    let until = max(turn.now + delay, schedule.notBefore)
+    plan = .waiting(until: until)
+    if until > turn.now {
+      timers.arm(.reconnect, at: until, &turn)
+      turn.note(.waiting(until: until))
+    } else if link == .none {
+      attempt(&turn)
+    }
+  }
+
+  private mutating func suspend(_ turn: inout Turn) {
+    let until = max(
+      turn.now + turn.around(policy.slowRetry, share: policy.slowRetrySpread), schedule.notBefore)
+    plan = .suspended(until: until)
+    timers.arm(.reconnect, at: until, &turn)
+    turn.note(.suspended(until: until))
+  }
+
+  mutating func reconnectDue(_ turn: inout Turn) {
+    // A transport that is still closing is waited for; its end makes the attempt.
+    guard link == .none else { return }
+    switch plan {
+    case .waiting, .suspended: attempt(&turn)
+    case .stopped, .disconnected, .live, .awaitingCredentials: break
+    }
+  }
+
+  private mutating func attempt(_ turn: inout Turn) {
+    timers.cancel(.reconnect, &turn)
+    schedule.recordAttempt(at: turn.now, policy.reconnect)
+    counters.attempts += 1
+    let id = nextTransport()
+    plan = .live
+    link = .connecting(id)
+    timers.arm(.handshake, at: turn.now + policy.handshakeDeadline, &turn)
+    turn.note(.connecting(attempt: schedule.streak + 1))
+    turn.effects.append(.connect(id))
+  }
+
+  // MARK: Events of the transport
+
+  mutating func transport(_ id: TransportID, _ event: TransportEvent, _ turn: inout Turn) {
+    switch link {
+    case .none: break
+    case .closing(id):
+      switch event {
+      case .refused, .failed, .closed: linkGone(&turn)
+      case .opened, .frame, .tooLarge, .pong: break
+      }
+    case .connecting(id), .open(id): live(id, event, &turn)
+    case .connecting, .open, .closing: break
+    }
+  }
+
+  private mutating func live(_ id: TransportID, _ event: TransportEvent, _ turn: inout Turn) {
+    switch event {
+    case .opened: opened(id, &turn)
+    case .frame(let result, let receivedAt):
+      guard openTransport != nil else { return }
+      heartbeat.received(at: turn.now)
+      counters.framesReceived += 1
+      turn.receivedAt = receivedAt
+      switch result {
+      case .success(let frame): receive(frame, &turn)
+      case .failure(let error):
+        counters.framesUndecodable += 1
+        turn.note(.undecodable(error))
+      }
+    case .tooLarge(let bytes):
+      guard openTransport != nil else { return }
+      heartbeat.received(at: turn.now)
+      counters.framesOversized += 1
+      turn.note(.oversized(bytes: bytes))
+      ring(channels.filter { $0.currentRef != nil }.map(\.topic), .oversized, &turn)
+    case .pong: heartbeat.received(at: turn.now)
+    case .refused(let status, let retryAfter, let body):
+      refused(status: status, retryAfterSeconds: retryAfter, body: body, &turn)
+    case .failed(let text, let isConfiguration):
+      lost(FailureReport(isConfiguration ? .config : .transient, text), &turn)
+    case .closed(let code, let reason):
+      lost(announcedClose ?? RefusalTables.close(code: code, reason: reason), &turn)
+    }
+  }
+
+  private mutating func opened(_ id: TransportID, _ turn: inout Turn) {
+    // A repeated report must not set things up twice.
+    guard link == .connecting(id) else { return }
+    link = .open(id)
+    timers.cancel(.handshake, &turn)
+    counters.opened += 1
+    schedule.serverErrors = 0
+    joinWindow = 1
+    heartbeat.opened(at: turn.now)
+    armHeartbeat(&turn)
+    turn.note(.opened)
+    if credentials.required, credentials.token == nil { askCredentials(fresh: false, &turn) }
+  }
+
+  private mutating func refused(status: Int, retryAfterSeconds: Int?, body: String?, _ turn: inout Turn) {
+    let refusal = RefusalTables.upgrade(status: status, body: body)
+    if refusal.countsAsServerError {
+      schedule.serverErrors += 1
+      let limit = policy.reconnect.serverErrorsBeforeFreshCredentials
+      if schedule.serverErrors >= limit { askFreshCredentials(&turn) }
+    }
+    if refusal.isAmbiguous { askFreshCredentials(&turn) }
+    if refusal.report.failureClass == .auth {
+      credentials.refused(credentials.serial)
+      askFreshCredentials(&turn)
+    }
+    lost(refusal.report, retryAfterSeconds: retryAfterSeconds, &turn)
+  }
+
+  mutating func handshakeOverdue(_ turn: inout Turn) {
+    drop(FailureReport(.transient, "the server did not answer the handshake in time"), &turn)
+  }
+
+  // MARK: The end of a transport
+
+  /// The live transport has ended by itself.
+  private mutating func lost(_ report: FailureReport, retryAfterSeconds: Int? = nil, _ turn: inout Turn) {
+    link = .none
+    linkEnded(&turn)
+    planNext(after: report, retryAfterSeconds: retryAfterSeconds, &turn)
+  }
+
+  /// Ends the live transport because it is of no use, and plans the next.
+  mutating func drop(_ report: FailureReport, _ turn: inout Turn) {
+    endLink(code: 1000, reason: "", &turn)
+    planNext(after: report, retryAfterSeconds: nil, &turn)
+  }
+
+  /// Closes a live transport; does nothing when there is none.
+  mutating func endLink(code: UInt16, reason: String, _ turn: inout Turn) {
+    switch link {
+    case .none, .closing: return
+    case .connecting(let id), .open(let id):
+      turn.effects.append(.close(id, code: code, reason: reason))
+      link = .closing(id)
+      timers.arm(.close, at: turn.now + policy.closeDeadline, &turn)
+      linkEnded(&turn)
+    }
+  }
+
+  /// Nothing of what was agreed on the old transport holds any more.
+  private mutating func linkEnded(_ turn: inout Turn) {
+    for kind in [TimerToken.Kind.handshake, .heartbeat, .answer, .stability, .idle, .joinHold] {
+      timers.cancel(kind, &turn)
+    }
+    for index in channels.indices {
+      let topic = channels[index].topic
+      switch channels[index].phase {
+      case .joining, .joined:
+        timers.cancel(.join(topic), &turn)
+        channels[index].phase = .idle
+      case .backingOff:
+        timers.cancel(.rejoin(topic), &turn)
+        channels[index].phase = .idle
+      // The same credentials would be denied again.
+      case .denied, .idle: break
+      }
+      channels[index].notice = nil
+    }
+    serverQueue = ServerQueue()
+    joinsHeldUntil = nil
+    announcedClose = nil
+    isStable = false
+    if plan != .stopped { flushRings(&turn) }
+  }
+
+  mutating func closeOverdue(_ turn: inout Turn) {
+    guard case .closing(let id) = link else { return }
+    turn.effects.append(.abandon(id))
+    linkGone(&turn)
+  }
+
+  private mutating func linkGone(_ turn: inout Turn) {
+    link = .none
+    timers.cancel(.close, &turn)
+    if stopIsPending {
+      stopIsPending = false
+      turn.effects.append(.stopped)
+    }
+    switch plan {
+    case .waiting(let until), .suspended(let until): if until <= turn.now { attempt(&turn) }
+    case .stopped, .disconnected, .awaitingCredentials, .live: break
+    }
+  }
+
+  private mutating func planNext(after report: FailureReport, retryAfterSeconds: Int?, _ turn: inout Turn) {
+    lastFailure = report
+    turn.note(.lost(report))
+    let delay = schedule.nextDelay(
+      after: report.failureClass, retryAfterSeconds: retryAfterSeconds, policy.reconnect, turn)
+    if channels.isEmpty {
+      plan = .disconnected
+    } else if isBlockedByCredentials {
+      plan = .awaitingCredentials
+      turn.note(.awaitingCredentials)
+    } else if !pathSatisfied || report.failureClass == .config || schedule.isSpent(at: turn.now, policy.reconnect) {
+      suspend(&turn)
+    } else {
+      wait(for: delay, &turn)
+    }
+  }
+
+  // MARK: Hints
+
+  mutating func hint(_ hint: ConnectionHint, _ turn: inout Turn) {
+    if hint == .pathSatisfied { pathSatisfied = true }
+    if hint == .pathUnsatisfied {
+      pathSatisfied = false
+      if case .waiting = plan { suspend(&turn) }
+      return
+    }
+    switch plan {
+    case .waiting(let until), .suspended(let until): bringForward(from: until, &turn)
+    case .live: probe(&turn)
+    case .awaitingCredentials: if hint == .manual { retryCredentials(&turn) }
+    case .stopped, .disconnected: break
+    }
+  }
+
+  private mutating func bringForward(from until: UInt64, _ turn: inout Turn) {
+    var at = max(turn.now + turn.upTo(policy.reconnect.hintSpread), schedule.notBefore)
+    if schedule.isSpent(at: turn.now, policy.reconnect), let last = schedule.lastAttempt {
+      at = max(at, last + policy.reconnect.hintSpacing)
+    }
+    at = min(at, until)
+    plan = .waiting(until: at)
+    // An attempt that is due and only waits for the old transport stays due.
+    if at > turn.now || link == .none { timers.arm(.reconnect, at: max(at, turn.now), &turn) }
+  }
+}

@@ -1,0 +1,43 @@
+/// What can be done about a refusal.
+public enum FailureClass: String, Sendable, Hashable, CaseIterable {
+  /// Passes by itself: try again with growing delays.
+  case transient
+  /// The server is guarding itself: try again after a long delay.
+  case limit
+  /// The token or key was refused: get a fresh one once, then wait for one.
+  case auth
+  /// These credentials may not read this topic.
+  case denied
+  /// The configuration or an operator must change something: probe slowly.
+  case config
+}
+
+/// Why a connection or a topic is not in service, in words that can be shown and logged.
+public struct FailureReport: Error, Sendable, Hashable, CustomStringConvertible {
+  public let failureClass: FailureClass
+  /// The server's own words or ours, at most 200 characters; never a URL, a token or a message body.
+  public let text: String
+  /// HTTP status of a refused upgrade.
+  public let status: Int?
+  /// Close code of a connection that the server closed.
+  public let closeCode: UInt16?
+
+  init(_ failureClass: FailureClass, _ text: String, status: Int? = nil, closeCode: UInt16? = nil) {
+    self.failureClass = failureClass
+    self.text = Self.clean(text)
+    self.status = status
+    self.closeCode = closeCode
+  }
+
+  public var description: String {
+    if let status { return "HTTP \(status): \(text)" }
+    if let closeCode { return "close \(closeCode): \(text)" }
+    return text
+  }
+
+  /// A peer chose these characters, so no control characters and not too many.
+  private static func clean(_ text: String) -> String {
+    let line = text.unicodeScalars.prefix(200).map { $0.properties.generalCategory == .control ? " " : Character($0) }
+    return String(line)
+  }
+}

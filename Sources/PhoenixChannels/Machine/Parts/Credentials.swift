@@ -1,0 +1,78 @@
+/// The newest token and what is known about it.
+struct Credentials: Sendable {
+  /// Whether joins wait for a token.
+  let required: Bool
+  private(set) var token: String?
+  /// Counts tokens, so that a refusal of an older one can be told from a refusal of this one.
+  private(set) var serial = 0
+  private var refusedSerial: Int?
+  private(set) var isWithdrawn = false
+  /// A request is out.
+  var isAsking = false
+  /// Fresh credentials were asked for since a token last proved good. Asking again would be spinning.
+  private(set) var freshAsked = false
+  /// The next question is for a fresh token.
+  var wantsFresh = false
+  /// Requests in a row that came back without an answer.
+  var unavailableStreak = 0
+
+  init(required: Bool) {
+    self.required = required
+  }
+
+  var isRefused: Bool { refusedSerial == serial }
+
+  /// A join may be sent.
+  var canJoin: Bool { !isWithdrawn && !isRefused && (token != nil || !required) }
+
+  /// - Returns: whether this is another token than before.
+  mutating func receive(_ token: String) -> Bool {
+    isWithdrawn = false
+    guard token != self.token else { return false }
+    self.token = token
+    serial += 1
+    return true
+  }
+
+  mutating func withdraw() {
+    isWithdrawn = true
+    token = nil
+    serial += 1
+  }
+
+  /// The token of that serial was refused.
+  mutating func refused(_ serial: Int) {
+    if serial == self.serial { refusedSerial = serial }
+  }
+
+  mutating func proved(_ serial: Int) {
+    guard serial == self.serial else { return }
+    freshAsked = false
+    refusedSerial = nil
+  }
+
+  /// Whether fresh ones may be asked for; true once until a token proves good.
+  mutating func mayAskFresh() -> Bool {
+    guard required, !freshAsked else { return false }
+    freshAsked = true
+    return true
+  }
+
+  /// A new start: somebody may have signed in meanwhile.
+  mutating func restart() {
+    isWithdrawn = false
+    unavailableStreak = 0
+  }
+
+  /// A person asks to try once more.
+  mutating func forgive() {
+    freshAsked = false
+    refusedSerial = nil
+  }
+}
+
+extension Credentials: CustomStringConvertible, CustomDebugStringConvertible {
+  /// Never the token.
+  var description: String { "Credentials(token: \(token == nil ? "none" : "number \(serial)"))" }
+  var debugDescription: String { description }
+}

@@ -1,0 +1,50 @@
+/// Delays between attempts, and the budget that bounds them.
+struct ReconnectSchedule: Sendable {
+  /// Failures since the last stable connection.
+  private(set) var streak = 0
+  /// Answers "500" since the last accepted upgrade.
+  var serverErrors = 0
+  /// The server said not to come back before then.
+  private(set) var notBefore: UInt64 = 0
+  /// Times of the attempts the budget may still have to count, oldest first.
+  private var attempts: [UInt64] = []
+
+  var lastAttempt: UInt64? { attempts.last }
+
+  mutating func recordAttempt(at now: UInt64, _ policy: ReconnectPolicy) {
+    attempts.removeAll { $0 + policy.budgetWindow <= now }
+    attempts.append(now)
+  }
+
+  func isSpent(at now: UInt64, _ policy: ReconnectPolicy) -> Bool {
+    attempts.count { $0 + policy.budgetWindow > now } >= policy.budget
+  }
+
+  /// Counts one failure and draws the delay that follows it.
+  mutating func nextDelay(
+    after failureClass: FailureClass, retryAfterSeconds: Int?, _ policy: ReconnectPolicy, _ turn: Turn
+  ) -> UInt64 {
+    var delay = policy.base
+    for _ in 0..<streak where delay < policy.cap { delay = UInt64(Double(delay) * policy.factor) }
+    delay = min(delay, policy.cap)
+    if failureClass == .limit { delay = max(delay, policy.limitDelay) }
+    streak += 1
+    var drawn = turn.upperHalf(delay)
+    if let seconds = retryAfterSeconds, seconds > 0 {
+      let asked = min(UInt64(seconds).multipliedReportingOverflow(by: 1_000_000_000), policy.maximumRetryAfter)
+      notBefore = turn.now + asked
+      // Everybody was told the same number, so some chance comes on top.
+      drawn = max(drawn, asked + turn.upTo(policy.base))
+    }
+    return drawn
+  }
+
+  mutating func clearStreak() {
+    streak = 0
+    serverErrors = 0
+  }
+}
+
+private func min(_ product: (partialValue: UInt64, overflow: Bool), _ limit: UInt64) -> UInt64 {
+  product.overflow ? limit : Swift.min(product.partialValue, limit)
+}

@@ -1,0 +1,54 @@
+/// What the server is still working on although the machine no longer waits for it: joins that were given up, and
+/// leaves. Joins in it keep the server from answering heartbeats.
+struct ServerQueue: Sendable {
+  private struct Entry {
+    /// Of the join.
+    let joinRef: String
+    /// Of the leave.
+    var leaveRef: String?
+    /// Set while the join itself is unanswered.
+    var joinSentAt: UInt64?
+    /// From then on it is not counted any more.
+    let until: UInt64
+  }
+  private var entries: [Entry] = []
+
+  mutating func leave(joinRef: String, leaveRef: String, joinSentAt: UInt64?, until: UInt64) {
+    // A peer that answers nothing must not make this grow.
+    if entries.count >= 256 { entries.removeFirst() }
+    entries.append(Entry(joinRef: joinRef, leaveRef: leaveRef, joinSentAt: joinSentAt, until: until))
+  }
+
+  func hasJoin(at now: UInt64) -> Bool {
+    entries.contains { $0.joinSentAt != nil && $0.until > now }
+  }
+
+  enum Answer {
+    case notOurs
+    case leave
+    /// The late answer to a join that was sent then.
+    case join(sentAt: UInt64)
+  }
+
+  mutating func reply(ref: String) -> Answer {
+    if let index = entries.firstIndex(where: { $0.joinRef == ref && $0.joinSentAt != nil }) {
+      let sentAt = entries[index].joinSentAt ?? 0
+      entries[index].joinSentAt = nil
+      return .join(sentAt: sentAt)
+    }
+    if let index = entries.firstIndex(where: { $0.leaveRef == ref }) {
+      // The entry stays: the `phx_close` of the channel may still come.
+      entries[index].leaveRef = nil
+      entries[index].joinSentAt = nil
+      return .leave
+    }
+    return .notOurs
+  }
+
+  /// - Returns: whether a channel that was left has closed.
+  mutating func closed(joinRef: String) -> Bool {
+    guard let index = entries.firstIndex(where: { $0.joinRef == joinRef }) else { return false }
+    entries[index].joinSentAt = nil
+    return true
+  }
+}

@@ -1,0 +1,209 @@
+import HostKit
+import PhoenixChannels
+
+/// Runs a machine by hand: keeps its timers, plays the peer, and remembers what it did. Checks the machine's rules
+/// after each event, so that every test is also a test of them.
+struct MachineDriver {
+  private(set) var machine: ConnectionMachine
+  private(set) var now: UInt64 = .seconds(1_000)
+  /// Chance, as fixed numbers in turn.
+  var jitter: () -> Double = { 1 }
+  private(set) var timers: [(token: TimerToken, at: UInt64)] = []
+  private(set) var effects: [ConnectionEffect] = []
+  /// The transport that was opened last.
+  private(set) var transport: TransportID?
+  var rules = MachineRules()
+  private var log: [(at: UInt64, event: ConnectionEvent, effects: [ConnectionEffect])] = []
+
+  init(_ policy: ConnectionPolicy = ConnectionPolicy()) {
+    machine = ConnectionMachine(policy)
+    rules.policy = policy
+  }
+
+  /// Without credentials, one topic, connected.
+  static func open(
+    topics: [String] = ["a"], credentials: String? = nil, _ change: (inout ConnectionPolicy) -> Void = { _ in }
+  ) -> MachineDriver {
+    var policy = ConnectionPolicy()
+    policy.usesCredentials = credentials != nil
+    change(&policy)
+    var driver = MachineDriver(policy)
+    for topic in topics { driver.subscribe(topic) }
+    driver.feed(.start)
+    if let credentials { driver.feed(.credentials(.token(credentials))) }
+    driver.feed(.opened)
+    return driver
+  }
+
+  /// Connected, and every topic joined.
+  static func joined(
+    topics: [String] = ["a"], credentials: String? = nil, _ change: (inout ConnectionPolicy) -> Void = { _ in }
+  ) -> MachineDriver {
+    var driver = open(topics: topics, credentials: credentials, change)
+    driver.acceptJoins()
+    return driver
+  }
+
+  // MARK: Feeding
+
+  @discardableResult
+  mutating func feed(_ event: ConnectionEvent) -> [ConnectionEffect] {
+    let before = machine.status
+    let new = machine.handle(event, now: now, jitter: jitter)
+    for effect in new {
+      switch effect {
+      case .schedule(let token, let at): timers.append((token, at))
+      case .cancel(let token): timers.removeAll { $0.token == token }
+      case .connect(let id): transport = id
+      default: break
+      }
+    }
+    effects += new
+    log.append((now, event, new))
+    if log.count > 400 { log.removeFirst(200) }
+    rules.check(event, new, before, machine.status, timers: timers, now: now)
+    return new
+  }
+
+  /// An event of the newest transport.
+  @discardableResult
+  mutating func feed(_ event: TransportEvent) -> [ConnectionEffect] {
+    guard let transport else { return [] }
+    return feed(.transport(transport, event))
+  }
+
+  mutating func subscribe(_ topic: String) { feed(.subscribe(Self.topic(topic))) }
+  mutating func unsubscribe(_ topic: String) { feed(.unsubscribe(Self.topic(topic))) }
+
+  /// Names in tests are short enough.
+  static func topic(_ name: String) -> ChannelTopic { try! ChannelTopic(name) }
+
+  /// Lets time pass; each timer fires at its own time.
+  mutating func advance(_ seconds: Double) {
+    let end = now + .seconds(seconds)
+    while let index = timers.indices.filter({ timers[$0].at <= end }).min(by: { timers[$0].at < timers[$1].at }) {
+      let timer = timers.remove(at: index)
+      now = max(now, timer.at)
+      feed(.timer(timer.token))
+    }
+    now = end
+  }
+
+  /// Lets time pass without any timer firing, as when the process sleeps.
+  mutating func sleep(_ seconds: Double) { now += .seconds(seconds) }
+
+  // MARK: The peer
+
+  @discardableResult
+  mutating func receive(_ frame: PhoenixFrame) -> [ConnectionEffect] {
+    feed(.frame(.success(frame), receivedAt: 1))
+  }
+
+  mutating func receive(
+    _ event: String, _ topic: String, joinRef: String? = nil, ref: String? = nil, _ payload: JSONValue = [:]
+  ) {
+    receive(PhoenixFrame(joinRef: joinRef, ref: ref, topic: "realtime:\(topic)", event: event, payload))
+  }
+
+  mutating func reply(
+    _ topic: String, ref: String, _ status: String = "ok", _ response: JSONValue = ["postgres_changes": []]
+  ) {
+    receive("phx_reply", topic, joinRef: ref, ref: ref, ["status": .string(status), "response": response])
+  }
+
+  mutating func refuse(_ topic: String, _ reason: String) {
+    guard let ref = joinRef(topic) else { return }
+    reply(topic, ref: ref, "error", ["reason": .string(reason)])
+  }
+
+  mutating func accept(_ topic: String) {
+    guard let ref = joinRef(topic) else { return }
+    reply(topic, ref: ref)
+  }
+
+  /// Accepts joins until none is out.
+  mutating func acceptJoins() {
+    while let topic = machine.status.topics.first(where: { $0.state == .joining }) { accept(topic.topic.name) }
+  }
+
+  mutating func answerHeartbeat() {
+    guard let ref = sent("heartbeat").last?.ref else { return }
+    receive(PhoenixFrame(ref: ref, topic: "phoenix", event: "phx_reply", ["status": "ok", "response": [:]]))
+  }
+
+  mutating func broadcast(_ topic: String, _ event: String = "changed") {
+    receive("broadcast", topic, ["type": "broadcast", "event": .string(event), "payload": [:]])
+  }
+
+  /// Lets time pass as with a server that answers heartbeats.
+  mutating func advanceAnswering(_ seconds: Double) {
+    let end = now + .seconds(seconds)
+    while now < end {
+      advance(min(1, (end - now).inSeconds))
+      if effects.contains(where: { $0.isHeartbeat }) { answerHeartbeat() }
+    }
+  }
+
+  // MARK: What it did
+
+  var status: ConnectionStatus { machine.status }
+
+  func state(_ topic: String) -> ConnectionStatus.TopicState? {
+    status.topics.first { $0.topic.name == topic }?.state
+  }
+
+  var frames: [PhoenixFrame] {
+    effects.compactMap { if case .send(_, let frame) = $0 { frame } else { nil } }
+  }
+
+  func sent(_ event: String, _ topic: String? = nil) -> [PhoenixFrame] {
+    frames.filter { $0.event == event && (topic == nil || $0.topic == "realtime:\(topic!)") }
+  }
+
+  func joins(_ topic: String? = nil) -> [PhoenixFrame] { sent("phx_join", topic) }
+
+  /// Reference of the newest join of a topic.
+  func joinRef(_ topic: String) -> String? { joins(topic).last?.ref }
+
+  var connects: Int { effects.count { if case .connect = $0 { true } else { false } } }
+  var closes: Int { effects.count { if case .close = $0 { true } else { false } } }
+  var rings: [ConnectionRing] { effects.compactMap { if case .ring(let ring) = $0 { ring } else { nil } } }
+  var notes: [ConnectionNote] { effects.compactMap { if case .note(let note) = $0 { note } else { nil } } }
+  var asks: [Bool] { effects.compactMap { if case .requestCredentials(let fresh) = $0 { fresh } else { nil } } }
+  var isStopped: Bool { effects.contains(.stopped) }
+
+  /// Seconds from now until the reconnect that is armed; nil when none is.
+  var reconnectIn: Double? { timers.first { $0.token.kind == .reconnect }.map { ($0.at - now).inSeconds } }
+
+  mutating func forget() { effects = [] }
+
+  /// The last events and effects, for a failing sequence.
+  func trace(_ count: Int = 40) -> String {
+    log.suffix(count).map { entry in
+      "\(entry.at.inSeconds) \(entry.event.summary)" + entry.effects.map { "\n    \("\($0)".prefix(160))" }.joined()
+    }.joined(separator: "\n")
+  }
+}
+
+extension ConnectionEffect {
+  fileprivate var isHeartbeat: Bool {
+    if case .send(_, let frame) = self { frame.event == "heartbeat" } else { false }
+  }
+}
+
+/// A generator with a seed, so that a failing sequence can be run again.
+struct SeededGenerator: RandomNumberGenerator {
+  private var state: UInt64
+
+  init(seed: UInt64) { state = seed }
+
+  mutating func next() -> UInt64 {
+    state &+= 0x9E37_79B9_7F4A_7C15
+    var z = state
+    z = (z ^ (z >> 30)) &* 0xBF58_476D_1CE4_E5B9
+    z = (z ^ (z >> 27)) &* 0x94D0_49BB_1331_11EB
+    return z ^ (z >> 31)
+  }
+
+  mutating func unit() -> Double { Double(next() >> 11) / 9_007_199_254_740_992 }
+}
