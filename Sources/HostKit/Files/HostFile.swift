@@ -20,6 +20,8 @@ public struct HostFileError: Error, Sendable, Hashable, CustomStringConvertible 
   }
 
   public var description: String { "\(path): \(reason)" }
+
+  public var isMissing: Bool { code == ENOENT }
 }
 
 /// Small files, read whole.

@@ -1,0 +1,180 @@
+import HostKit
+import Testing
+
+@testable import SupabaseSession
+
+@Suite struct SessionMachineTests {
+  private func token(_ name: String, at now: UInt64, lifetime: UInt64 = .seconds(3600)) -> AccessToken {
+    AccessToken(value: name, claims: nil, receivedAt: now, remaining: lifetime)
+  }
+
+  @Test func anAttemptIsStartedOnceAndOthersWait() {
+    var machine = SessionMachine(.server(hasPassword: true))
+    let answer1 = machine.demand(at: 0)
+    #expect(answer1 == .attempt(.signIn))
+    let answer2 = machine.demand(at: 0)
+    #expect(answer2 == .wait)
+    let answer3 = machine.demand(at: 0, force: true)
+    #expect(answer3 == .wait)
+    let answer4 = machine.wake(at: .seconds(100))
+    #expect(answer4 == nil)
+    machine.received(token("a", at: 0), refreshToken: Secret("r"), at: 0, draw: 0)
+    let answer5 = machine.demand(at: 0)
+    #expect(answer5 == .token(token("a", at: 0)))
+    let answer6 = machine.demand(at: 0, force: true)
+    #expect(answer6 == .attempt(.refresh(Secret("r"))))
+  }
+
+  @Test func nothingIsArmedBeforeAnybodyAsks() {
+    #expect(SessionMachine(.reader).nextWake == nil)
+    #expect(SessionMachine(.server(hasPassword: true)).nextWake == nil)
+    #expect(SessionMachine(.server(hasPassword: true), refreshToken: Secret("r")).nextWake == nil)
+  }
+
+  @Test func withoutCredentialsItSaysSo() {
+    var machine = SessionMachine(.server(hasPassword: false))
+    guard case .failure(let failure) = machine.demand(at: 0) else {
+      Issue.record("no failure")
+      return
+    }
+    #expect(failure.kind == .authentication)
+    #expect(machine.nextWake == nil)
+  }
+
+  @Test(arguments: [(0.0, 0.5), (1.0, 1.0)]) func theFirstPauseIsDrawnFromTheUpperHalf(draw: Double, seconds: Double) {
+    var machine = SessionMachine(.server(hasPassword: true))
+    _ = machine.demand(at: 0)
+    machine.failed(SessionFailure(.transient, ""), at: 0, draw: draw)
+    #expect(machine.notBefore == .seconds(seconds))
+    #expect(machine.nextWake == .seconds(seconds))
+  }
+
+  @Test func theServersWishForAPauseIsHonouredWithinReason() {
+    var machine = SessionMachine(.server(hasPassword: true))
+    _ = machine.demand(at: 0)
+    machine.failed(SessionFailure(.transient, "", retryAfter: .seconds(86_400)), at: 0, draw: 0)
+    #expect(machine.notBefore == SessionMachine.slowDelay)
+  }
+
+  @Test func aRefusalDuringAnAttemptWaitsForItsOutcome() {
+    var machine = SessionMachine(.server(hasPassword: true))
+    _ = machine.demand(at: 0)
+    machine.received(token("a", at: 0), refreshToken: Secret("r"), at: 0, draw: 0)
+    _ = machine.demand(at: 0, force: true)
+    let answer7 = machine.invalidate("a", at: 0, draw: 0)
+    #expect(answer7 == nil)
+    #expect(!machine.isUsable(at: 0))
+    machine.received(token("b", at: 0), refreshToken: Secret("s"), at: 0, draw: 0)
+    #expect(machine.freshToken(at: 0)?.value == "b")
+  }
+
+  /// A random history of everything that can happen, for each source. What must hold after every step is checked.
+  @Test(arguments: 0..<300) func generatedHistories(seed: Int) {
+    var random = SplitMix(state: UInt64(seed) &* 0x9E37_79B9_7F4A_7C15)
+    let source: SessionMachine.Source = [.reader, .server(hasPassword: true), .server(hasPassword: false)][seed % 3]
+    var machine = SessionMachine(source, refreshToken: seed % 3 == 2 ? Secret("r0") : nil)
+    var now: UInt64 = .seconds(1)
+    var way: SessionMachine.Way?
+    var names = 0
+    var starts: [UInt64] = []
+
+    func started(_ new: SessionMachine.Way?) {
+      guard let new else { return }
+      #expect(way == nil, "a second attempt was started")
+      way = new
+      starts.append(now)
+    }
+
+    for _ in 0..<200 {
+      now +=
+        UInt64.random(in: 0...1, using: &random) == 0
+        ? .milliseconds(Double.random(in: 0...500, using: &random))
+        : .seconds(Double.random(in: 0...400, using: &random))
+      let draw = Double.random(in: 0..<1, using: &random)
+      switch Int.random(in: 0...10, using: &random) {
+      case 0...2:
+        let force = Bool.random(using: &random)
+        switch machine.demand(at: now, force: force) {
+        case .attempt(let new): started(new)
+        case .wait: #expect(way != nil, "waits for nothing")
+        case .token(let token):
+          #expect(now < token.expiresAt, "a token that is over was handed out")
+          #expect(!machine.isRefused)
+        case .failure: #expect(machine.failure != nil)
+        }
+      case 3:
+        started(machine.wake(at: now))
+        if let next = machine.nextWake, way == nil, next <= now {
+          // Then it can only be the end of the token that is due.
+          let isWithdrawn = machine.withdrawIfOver(at: now)
+          #expect(isWithdrawn)
+          #expect(machine.nextWake.map { $0 > now } ?? true, "a timer that fires for ever")
+        }
+      case 4:
+        started(machine.poke(at: now, any: Bool.random(using: &random)))
+      case 5:
+        if let token = machine.token { started(machine.invalidate(token.value, at: now, draw: draw)) }
+      case 6:
+        started(machine.sourceChanged())
+      case 7:
+        started(machine.calendarSaysExpired(at: now))
+      default:
+        guard let current = way else { continue }
+        way = nil
+        switch Int.random(in: 0...3, using: &random) {
+        case 0:
+          machine.failed(
+            SessionFailure(Bool.random(using: &random) ? .transient : .configuration, ""), at: now, draw: draw)
+        case 1 where current != .read:
+          started(machine.refused(SessionFailure(.authentication, ""), way: current, at: now, draw: draw))
+        default:
+          names += Bool.random(using: &random) ? 1 : 0
+          let lifetime = UInt64.seconds(Double.random(in: 0...4000, using: &random))
+          machine.received(
+            token("t\(names)", at: now, lifetime: lifetime), refreshToken: Secret("r\(names)"), at: now, draw: draw)
+        }
+      }
+      #expect(machine.isAttempting == (way != nil))
+      if way == nil, machine.token == nil, machine.failure?.kind == .transient {
+        #expect(machine.nextWake != nil, "nobody would try again")
+      }
+    }
+    #expect(starts.count > 0)
+  }
+
+  /// Left alone with a server that always fails, it tries for ever and never often.
+  @Test(arguments: SessionFailure.Kind.allOfServer) func leftAloneItTriesForEverButRarely(kind: SessionFailure.Kind) {
+    var random = SplitMix(state: 7)
+    var machine = SessionMachine(.server(hasPassword: true))
+    var now: UInt64 = 0
+    _ = machine.demand(at: now)
+    machine.failed(SessionFailure(kind, ""), at: now, draw: 0)
+    var attempts = 0
+    while now < .seconds(86_400), let next = machine.nextWake {
+      now = max(next, now)
+      let way = machine.wake(at: now)
+      #expect(way != nil)
+      attempts += 1
+      machine.failed(SessionFailure(kind, ""), at: now, draw: Double.random(in: 0..<1, using: &random))
+    }
+    #expect(now >= .seconds(86_400))
+    #expect(attempts <= (kind == .transient ? 86_400 / 15 : 86_400 / 150))
+  }
+}
+
+extension SessionFailure.Kind {
+  fileprivate static let allOfServer: [Self] = [.transient, .authentication, .configuration]
+}
+
+/// A generator with a seed, so that a failing history can be repeated.
+struct SplitMix: RandomNumberGenerator {
+  var state: UInt64
+
+  mutating func next() -> UInt64 {
+    state &+= 0x9E37_79B9_7F4A_7C15
+    var value = state
+    value = (value ^ (value >> 30)) &* 0xBF58_476D_1CE4_E5B9
+    value = (value ^ (value >> 27)) &* 0x94D0_49BB_1331_11EB
+    return value ^ (value >> 31)
+  }
+}

@@ -1,0 +1,158 @@
+import Foundation
+import HTTPClient
+import HostKit
+import KizunaSyncTestSupport
+import Testing
+
+@testable import SupabaseSession
+
+/// Tokens that somebody else makes: given as text, or in a file that is replaced now and then.
+@Suite final class TokenFileTests {
+  private let server = AuthServer()
+  private let clock = VirtualClock()
+  private let folder: String
+
+  init() throws {
+    folder = NSTemporaryDirectory() + "kizuna-token-\(UUID().uuidString)"
+    try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+  }
+
+  deinit { try? FileManager.default.removeItem(atPath: folder) }
+
+  private var path: String { folder + "/token" }
+
+  private func write(_ text: String, atomically: Bool = true) throws {
+    try text.write(toFile: path, atomically: atomically, encoding: .utf8)
+  }
+
+  private func session(_ source: SupabaseSession.Source) throws -> SupabaseSession {
+    let session = SupabaseSession(
+      source: source, server: try ServerURL("https://example.com"), publishableKey: "", http: server, clock: clock)
+    clock.enroll(session.thread)
+    return session
+  }
+
+  private func failure(_ session: SupabaseSession) async -> SessionFailure? {
+    do {
+      _ = try await session.accessToken()
+      return nil
+    } catch {
+      return error as? SessionFailure
+    }
+  }
+
+  @Test func aFixedTokenLastsUntilItsEnd() async throws {
+    let session = try session(.accessToken(AuthServer.token("one")))
+    #expect(try await session.accessToken().value == AuthServer.token("one"))
+    await clock.advance(by: .seconds(3590))
+    #expect(try await session.accessToken().value == AuthServer.token("one"))
+    await clock.advance(by: .seconds(11))
+    #expect(await failure(session) == SessionFailure(.authentication, "the access token has expired; replace it"))
+    #expect(server.requests.isEmpty)
+    await session.stop()
+  }
+
+  @Test func aFixedTokenThatIsOverAlreadyIsNeverHandedOut() async throws {
+    let session = try session(.accessToken(AuthServer.token("one", issuedAt: 1_767_000_000)))
+    #expect(await failure(session)?.kind == .authentication)
+    #expect(session.currentToken == nil)
+    await session.stop()
+  }
+
+  @Test func aFixedTokenThatIsRefusedIsNotUsedAgain() async throws {
+    let session = try session(.accessToken(AuthServer.token("one")))
+    let token = try await session.accessToken().value
+    await session.invalidate(token)
+    #expect(
+      await failure(session) == SessionFailure(.authentication, "the server refused the access token; replace it"))
+    await clock.advance(by: .seconds(1000))
+    #expect(await failure(session)?.kind == .authentication)
+    await session.stop()
+  }
+
+  @Test func aTokenWithoutAnEndNeedsNoTimer() async throws {
+    let session = try session(.accessToken(AuthServer.token("one", lifetime: nil)))
+    _ = try await session.accessToken()
+    await clock.settle()
+    #expect(clock.pendingDeadlines.isEmpty)
+    await session.stop()
+  }
+
+  @Test(arguments: ["sb_publishable_abc", "", "a.b.c"]) func whatIsNoTokenIsSaidWithoutShowingIt(text: String)
+    async throws
+  {
+    let session = try session(.accessToken(text))
+    let failure = await failure(session)
+    #expect(failure == SessionFailure(.configuration, "what is given as access token is not a JSON web token"))
+    await session.stop()
+  }
+
+  @Test(arguments: [true, false]) func aFileThatIsReplacedGivesTheNewTokenAtOnce(atomically: Bool) async throws {
+    try write(AuthServer.token("one") + "\n")
+    let session = try session(.accessTokenFile(path))
+    let told = AsyncStream.makeStream(of: String?.self)
+    let subscription = session.onToken { told.continuation.yield($0?.value) }
+    var tokens = told.stream.makeAsyncIterator()
+    #expect(try await session.accessToken().value == AuthServer.token("one"))
+    #expect(await tokens.next() == AuthServer.token("one"))
+    try write(AuthServer.token("two"), atomically: atomically)
+    #expect(await tokens.next() == AuthServer.token("two"))
+    #expect(try await session.accessToken().value == AuthServer.token("two"))
+    subscription.cancel()
+    await session.stop()
+  }
+
+  @Test func aMountedSecretThatIsTurnedToAnotherFolderIsNoticed() async throws {
+    let files = FileManager.default
+    for name in ["one", "two"] {
+      try files.createDirectory(atPath: "\(folder)/..\(name)", withIntermediateDirectories: true)
+      try AuthServer.token(name).write(toFile: "\(folder)/..\(name)/token", atomically: false, encoding: .utf8)
+    }
+    try files.createSymbolicLink(atPath: "\(folder)/..data", withDestinationPath: "..one")
+    try files.createSymbolicLink(atPath: path, withDestinationPath: "..data/token")
+    let session = try session(.accessTokenFile(path))
+    let told = AsyncStream.makeStream(of: String?.self)
+    let subscription = session.onToken { told.continuation.yield($0?.value) }
+    var tokens = told.stream.makeAsyncIterator()
+    _ = try await session.accessToken()
+    #expect(await tokens.next() == AuthServer.token("one"))
+    try files.createSymbolicLink(atPath: "\(folder)/..new", withDestinationPath: "..two")
+    #expect(rename("\(folder)/..new", "\(folder)/..data") == 0)
+    #expect(await tokens.next() == AuthServer.token("two"))
+    subscription.cancel()
+    await session.stop()
+  }
+
+  @Test func aFileThatAppearsLaterIsEnough() async throws {
+    let session = try session(.accessTokenFile(path))
+    let told = AsyncStream.makeStream(of: String?.self)
+    let subscription = session.onToken { told.continuation.yield($0?.value) }
+    let missing = await failure(session)
+    #expect(missing?.kind == .configuration)
+    #expect(missing?.message == "the access token cannot be read: \(path): No such file or directory")
+    try write(AuthServer.token("one"))
+    var tokens = told.stream.makeAsyncIterator()
+    #expect(await tokens.next() == AuthServer.token("one"))
+    #expect(session.failure == nil)
+    subscription.cancel()
+    await session.stop()
+  }
+
+  @Test func aFileWithMoreThanATokenIsRefused() async throws {
+    try write("\(AuthServer.token("one"))\n\(AuthServer.token("two"))\n")
+    let session = try session(.accessTokenFile(path))
+    let failure = await failure(session)
+    #expect(failure == SessionFailure(.configuration, "\(path) must hold one access token and nothing else"))
+    await session.stop()
+  }
+
+  @Test func aRefusedTokenIsReadAgainAtOnceInCaseItWasReplaced() async throws {
+    try write(AuthServer.token("one"))
+    let session = try session(.accessTokenFile(path))
+    let one = try await session.accessToken().value
+    try write(AuthServer.token("two"))
+    await session.invalidate(one)
+    #expect(try await session.accessToken().value == AuthServer.token("two"))
+    await session.stop()
+  }
+}
