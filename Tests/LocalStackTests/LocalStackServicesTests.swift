@@ -1,0 +1,125 @@
+import Foundation
+import HostKit
+import SyncServer
+import Testing
+
+@testable import LocalStack
+
+/// What survives the end of the process, at whatever instant it comes.
+@Suite struct LocalStackServicesTests {
+  /// The directory as it is on disk right now, as after a SIGKILL.
+  private func killed(_ folder: TemporaryFolder) throws -> TemporaryFolder {
+    let copy = try TemporaryFolder()
+    copy.remove()
+    try FileManager.default.copyItem(atPath: folder.path, toPath: copy.path)
+    return copy
+  }
+
+  @Test func anAcknowledgedPushSurvivesAKill() async throws {
+    let folder = try TemporaryFolder()
+    defer { folder.remove() }
+    let fixture = try ServiceFixture(directory: folder.path)
+    for n in 1...3 {
+      let response = await fixture.send(
+        "POST", "/rest/v1/rpc/push", fixture.push(n), bearer: fixture.accessToken())
+      #expect(response.status == 200)
+    }
+    _ = await fixture.send("POST", "/rest/v1/rpc/pull", fixture.pull, bearer: fixture.accessToken())
+    let session = await fixture.signIn().json
+    let before = await fixture.services.server.dump()
+
+    let copy = try killed(folder)
+    defer { copy.remove() }
+    let after = try ServiceFixture(directory: copy.path)
+    #expect(await after.services.server.dump() == before)
+    #expect(before.contains("grant \(fixture.user) todos"))
+    #expect(before.contains("verdict"))
+    #expect(after.services.tokens.publishableKey == fixture.services.tokens.publishableKey, "the secret is kept")
+    #expect(await after.refresh(try #require(session["refresh_token"]?.stringValue)).status == 200)
+  }
+
+  @Test func snapshotAndJournalTogetherAreTheState() async throws {
+    let folder = try TemporaryFolder()
+    defer { folder.remove() }
+    let fixture = try ServiceFixture(directory: folder.path)
+    let server = fixture.services.server
+    for n in 1...20 { try await server.upsert("todos", "k\(n)", ["owner_id": "u", "title": .string("\(n)")]) }
+    try await fixture.services.compact()
+    try await server.delete("todos", "k3")
+    try await server.upsert("todos", "k4", ["title": "after the snapshot"])
+    let before = await server.dump()
+
+    let copy = try killed(folder)
+    defer { copy.remove() }
+    #expect(
+      try FileManager.default.contentsOfDirectory(atPath: copy.path).sorted() == [
+        "journal-1.jsonl", "jwt-secret", "lock", "state.jsonl",
+      ])
+    let after = try ServiceFixture(directory: copy.path)
+    #expect(await after.services.server.dump() == before)
+    try await after.services.close()
+    let again = try LocalStackServices(
+      LocalStackConfiguration(tables: after.services.configuration.tables, directory: try killed(copy).path))
+    #expect(await again.server.dump() == before)
+  }
+
+  @Test func aHalfWrittenLineIsForgotten() async throws {
+    let folder = try TemporaryFolder()
+    defer { folder.remove() }
+    let fixture = try ServiceFixture(directory: folder.path)
+    try await fixture.services.server.upsert("todos", "k1", ["owner_id": "u"])
+    let before = await fixture.services.server.dump()
+    try await fixture.services.server.upsert("todos", "k2", ["owner_id": "u"])
+
+    let copy = try killed(folder)
+    defer { copy.remove() }
+    let journal = URL(fileURLWithPath: copy.path + "/journal-0.jsonl")
+    try Data(contentsOf: journal).dropLast(5).write(to: journal)
+    let after = try ServiceFixture(directory: copy.path)
+    #expect(await after.services.server.dump() == before)
+    try await after.services.server.upsert("todos", "k3", ["owner_id": "u"])
+    let more = await after.services.server.dump()
+    let third = try killed(copy)
+    defer { third.remove() }
+    #expect(await (try ServiceFixture(directory: third.path)).services.server.dump() == more)
+  }
+
+  @Test func aDirectoryInUseIsRefused() throws {
+    let folder = try TemporaryFolder()
+    defer { folder.remove() }
+    let first = try ServiceFixture(directory: folder.path)
+    #expect(throws: StateDirectoryError.inUse(folder.path, processID: "\(getpid())")) {
+      try ServiceFixture(directory: folder.path)
+    }
+    withExtendedLifetime(first) {}
+  }
+
+  @Test func aForeignFileIsRefused() throws {
+    let folder = try TemporaryFolder()
+    defer { folder.remove() }
+    try Data("{\"format\":\"other\"}\n".utf8).write(to: URL(fileURLWithPath: folder.path + "/state.jsonl"))
+    #expect(throws: StateDirectoryError.unreadable(path: folder.path + "/state.jsonl", line: 1)) {
+      try ServiceFixture(directory: folder.path)
+    }
+  }
+
+  @Test func aFileInTheWayIsNamed() throws {
+    let folder = try TemporaryFolder()
+    defer { folder.remove() }
+    try Data().write(to: URL(fileURLWithPath: folder.path + "/file"))
+    do {
+      _ = try ServiceFixture(directory: folder.path + "/file")
+      Issue.record("a file is no directory")
+    } catch let error as StateDirectoryError {
+      #expect(error.description.contains(folder.path))
+    }
+  }
+
+  @Test func onlyItsOwnerReadsTheSecret() throws {
+    let folder = try TemporaryFolder()
+    defer { folder.remove() }
+    _ = try ServiceFixture(directory: folder.path)
+    let attributes = try FileManager.default.attributesOfItem(atPath: folder.path + "/jwt-secret")
+    #expect(attributes[.posixPermissions] as? Int == 0o600)
+  }
+}
