@@ -1,0 +1,414 @@
+import HostKit
+import PhoenixChannels
+
+/// One client socket of the Realtime server as a value: what comes in and time that passes, what goes out.
+///
+/// The server handles a socket as one queue. A join is done inside it, and while it lasts everything else waits behind
+/// it: frames, pings, broadcasts for other channels (Realtime wire contract §4).
+struct RealtimeSocket {
+  /// What the server needs to decide.
+  struct Rules: Sendable {
+    var settings = RealtimeSettings()
+    var verifier: any TokenVerifier
+    var policy = RealtimePolicy.signedIn()
+    /// Set while the server is about to restart: joins are refused.
+    var isRestarting = false
+  }
+
+  struct Instant: Equatable {
+    /// On the scale of `HostClock.now`.
+    var now: UInt64
+    var wallMilliseconds: Int64
+  }
+
+  enum Input: Equatable {
+    case message(PhoenixMessage)
+    case ping([UInt8])
+    case closed(code: UInt16?, reason: String)
+    case broadcast(RealtimeBroadcast)
+    /// A frame that the server starts by itself.
+    case frame(PhoenixFrame)
+    /// The server ends the socket, with or without a notice to every channel.
+    case disconnect(code: UInt16, announced: Bool)
+  }
+
+  enum Effect: Equatable {
+    case send(PhoenixFrame)
+    case pong([UInt8])
+    /// Answer the client's close frame with its own code.
+    case answerClose(code: UInt16?, reason: String)
+    case close(code: UInt16)
+    /// End without a close frame.
+    case kill
+    case entered(RealtimeRoom)
+    case left(RealtimeRoom)
+    /// To every member of the room but the sender, who is named apart.
+    case publish(RealtimeBroadcast, alsoToSender: Bool)
+  }
+
+  let version: PhoenixVersion
+  private let serializer: PhoenixSerializer
+  private let connectToken: AcceptedToken
+  var rules: Rules
+  private(set) var channels: [String: RealtimeChannel] = [:]
+  private var inbox: [Input] = []
+  private var join: PendingJoin?
+  private var effects: [Effect] = []
+  private var isEnded = false
+  private var hasTriedToJoin = false
+  private let openedAt: UInt64
+  private var lastBytesAt: UInt64
+
+  /// A join that is being done; the socket does nothing else until `at`.
+  struct PendingJoin: Equatable {
+    var at: UInt64
+    var frame: PhoenixFrame
+    var replaced: RealtimeChannel?
+    var outcome: JoinOutcome
+  }
+
+  enum JoinOutcome: Equatable {
+    case accepted(RealtimeChannel, postgresChanges: [JSONValue], presence: Bool)
+    case refused(reason: String)
+  }
+
+  init(version: PhoenixVersion, token: AcceptedToken, rules: Rules, at instant: Instant) {
+    self.version = version
+    serializer = PhoenixSerializer(version, side: .server)
+    connectToken = token
+    self.rules = rules
+    openedAt = instant.now
+    lastBytesAt = instant.now
+  }
+
+  // MARK: In
+
+  /// Any bytes of the client, whole messages or not, keep the socket from counting as idle.
+  mutating func bytesArrived(at instant: Instant) {
+    lastBytesAt = instant.now
+  }
+
+  mutating func receive(_ input: Input, at instant: Instant) -> [Effect] {
+    guard !isEnded else { return [] }
+    inbox.append(input)
+    run(instant)
+    return takeEffects()
+  }
+
+  /// Does what is due.
+  mutating func advance(to instant: Instant) -> [Effect] {
+    guard !isEnded else { return [] }
+    run(instant)
+    for topic in channels.keys.sorted() { advance(topic, instant) }
+    if join == nil, !isEnded { sweep(instant) }
+    return takeEffects()
+  }
+
+  /// When `advance` has something to do at the earliest.
+  var nextDeadline: UInt64? {
+    guard !isEnded else { return nil }
+    var deadlines = channels.values.flatMap { [$0.tokenCheckAt] + ($0.readyAt.map { [$0] } ?? []) }
+    if let join { deadlines.append(join.at) } else { deadlines.append(min(idleDeadline, sweepDeadline)) }
+    return deadlines.min()
+  }
+
+  private mutating func takeEffects() -> [Effect] {
+    defer { effects = [] }
+    return effects
+  }
+
+  /// The queue of the socket, as far as it can go now.
+  private mutating func run(_ instant: Instant) {
+    while !isEnded {
+      if let join {
+        guard join.at <= instant.now else { return }
+        self.join = nil
+        complete(join, instant)
+        continue
+      }
+      guard !inbox.isEmpty else { return }
+      handle(inbox.removeFirst(), instant)
+    }
+  }
+
+  private mutating func handle(_ input: Input, _ instant: Instant) {
+    switch input {
+    case .message(let message):
+      // What cannot be read is dropped without an answer, and the socket stays (Realtime wire contract §2.3).
+      guard let frame = try? serializer.decode(message) else { return }
+      handle(frame, bytes: message.byteCount, instant)
+    case .ping(let payload): effects.append(.pong(payload))
+    case .closed(let code, let reason):
+      end()
+      effects.append(.answerClose(code: code, reason: reason))
+    case .broadcast(let broadcast):
+      guard let channel = channels["realtime:" + broadcast.room.topic], channel.room == broadcast.room,
+        let frame = broadcast.frame(for: version)
+      else { return }
+      effects.append(.send(frame))
+    case .frame(let frame): effects.append(.send(frame))
+    case .disconnect(let code, let announced):
+      if announced { announceDisconnect() }
+      end()
+      effects.append(.close(code: code))
+    }
+  }
+
+  private mutating func announceDisconnect() {
+    for topic in channels.keys.sorted() {
+      let payload: JSONValue = [
+        "extension": "system", "status": "ok", "message": "Server requested disconnect",
+      ]
+      effects.append(.send(PhoenixFrame(topic: topic, event: PhoenixFrame.Name.system, payload)))
+    }
+  }
+
+  private mutating func end() {
+    isEnded = true
+    for channel in channels.values { effects.append(.left(channel.room)) }
+    channels = [:]
+  }
+
+  /// What the server starts by itself takes its place in the queue behind a join that is going on.
+  private mutating func start(_ frame: PhoenixFrame) {
+    if join == nil { effects.append(.send(frame)) } else { inbox.append(.frame(frame)) }
+  }
+
+  // MARK: Frames
+
+  private mutating func handle(_ frame: PhoenixFrame, bytes: Int, _ instant: Instant) {
+    if frame.topic == PhoenixFrame.Name.phoenix {
+      guard frame.event == PhoenixFrame.Name.heartbeat else { return unmatched(frame) }
+      return effects.append(.send(Self.reply(to: frame, joinRef: nil, status: "ok", [:])))
+    }
+    if frame.event == PhoenixFrame.Name.join {
+      guard frame.topic.hasPrefix("realtime:") else { return unmatched(frame) }
+      return beginJoin(frame, instant)
+    }
+    guard let channel = channels[frame.topic] else {
+      guard frame.event == PhoenixFrame.Name.leave else { return unmatched(frame) }
+      return effects.append(.send(Self.reply(to: frame, joinRef: frame.joinRef, status: "ok", [:])))
+    }
+    switch frame.event {
+    case PhoenixFrame.Name.leave:
+      guard frame.joinRef == channel.joinRef else { return }
+      effects.append(.send(channel.reply(to: frame.ref, status: "ok", [:])))
+      remove(channel)
+    case PhoenixFrame.Name.accessToken: replaceToken(of: channel, frame, instant)
+    case PhoenixFrame.Name.broadcast: publish(frame, from: channel, bytes: bytes)
+    default: break
+    }
+  }
+
+  private mutating func unmatched(_ frame: PhoenixFrame) {
+    effects.append(.send(Self.reply(to: frame, joinRef: nil, status: "error", ["reason": "unmatched topic"])))
+  }
+
+  private static func reply(
+    to frame: PhoenixFrame, joinRef: String?, status: String, _ response: JSONValue
+  ) -> PhoenixFrame {
+    PhoenixFrame(
+      joinRef: joinRef, ref: frame.ref, topic: frame.topic, event: PhoenixFrame.Name.reply,
+      ["status": .string(status), "response": response])
+  }
+
+  private mutating func remove(_ channel: RealtimeChannel) {
+    channels[channel.topic] = nil
+    effects.append(.left(channel.room))
+    start(channel.closeFrame())
+  }
+
+  private mutating func publish(_ frame: PhoenixFrame, from channel: RealtimeChannel, bytes: Int) {
+    let content: RealtimeBroadcast.Content
+    switch frame.payload {
+    case .json(let payload):
+      guard payload.objectValue != nil else { return }
+      content = .text(payload)
+    case .broadcast(let broadcast): content = .binary(broadcast)
+    case .bytes, .reply: return
+    }
+    // Without permission a push vanishes, acknowledged or not (Realtime wire contract §7.2).
+    if channel.room.isPrivate, !rules.policy.canWrite(channel.room.topic, channel.token.claims) { return }
+    guard bytes <= rules.settings.maximumPayloadBytes else {
+      if channel.acknowledges {
+        effects.append(.send(channel.reply(to: frame.ref, status: "error", "payload_size_exceeded")))
+      }
+      return
+    }
+    effects.append(
+      .publish(RealtimeBroadcast(room: channel.room, content: content), alsoToSender: channel.receivesOwn))
+    if channel.acknowledges { effects.append(.send(channel.reply(to: frame.ref, status: "ok", [:]))) }
+  }
+
+  // MARK: Joining
+
+  private mutating func beginJoin(_ frame: PhoenixFrame, _ instant: Instant) {
+    hasTriedToJoin = true
+    let replaced = channels.removeValue(forKey: frame.topic)
+    if let replaced { effects.append(.left(replaced.room)) }
+    let outcome = evaluate(frame, instant)
+    let delay =
+      switch outcome {
+      case .accepted: rules.settings.joinDelay
+      case .refused: rules.settings.channelErrorBackoff
+      }
+    join = PendingJoin(at: instant.now + delay, frame: frame, replaced: replaced, outcome: outcome)
+  }
+
+  private func evaluate(_ frame: PhoenixFrame, _ instant: Instant) -> JoinOutcome {
+    let topic = String(frame.topic.dropFirst("realtime:".count))
+    guard !topic.isEmpty else {
+      return .refused(reason: "TopicNameRequired: You must provide a topic name")
+    }
+    if rules.isRestarting {
+      return .refused(reason: "RealtimeRestarting: Realtime is restarting, please standby")
+    }
+    guard let request = try? JoinRequest(frame.json ?? [:]) else {
+      return .refused(reason: "UnknownErrorOnChannel: no function clause matching in Access.get/3")
+    }
+    guard channels.count < rules.settings.maximumChannelsPerSocket else {
+      return .refused(reason: "ChannelRateLimitReached: Too many channels")
+    }
+    let token: AcceptedToken
+    do throws(TokenRefusal) {
+      token = try self.token(of: request, instant)
+    } catch {
+      return .refused(reason: error.joinReason)
+    }
+    if rules.settings.privateOnly, !request.isPrivate {
+      return .refused(reason: "PrivateOnly: This project only allows private channels")
+    }
+    if request.isPrivate, !rules.policy.canRead(topic, token.claims) {
+      return .refused(
+        reason: "Unauthorized: You do not have permissions to read from this Channel topic: \(topic)")
+    }
+    if let refusal = replayRefusal(request) { return .refused(reason: refusal) }
+    let channel = RealtimeChannel(
+      topic: frame.topic, room: RealtimeRoom(topic: topic, isPrivate: request.isPrivate), joinRef: frame.joinRef,
+      ref: frame.ref, token: token, acknowledges: request.acknowledges, receivesOwn: request.receivesOwn,
+      tokenCheckAt: tokenCheck(token, instant),
+      readyAt: request.wantsReplicationReady ? instant.now + rules.settings.replicationReadyDelay : nil)
+    return .accepted(
+      channel, postgresChanges: PostgresChanges.echo(request, topic: topic), presence: request.presenceEnabled)
+  }
+
+  private func token(of request: JoinRequest, _ instant: Instant) throws(TokenRefusal) -> AcceptedToken {
+    guard let text = request.accessToken, !text.hasPrefix("sb_"), text != connectToken.text else {
+      if let refusal = connectToken.expiry(wallMilliseconds: instant.wallMilliseconds) { throw refusal }
+      return connectToken
+    }
+    return try AcceptedToken.check(text, with: rules.verifier, wallMilliseconds: instant.wallMilliseconds)
+  }
+
+  private func replayRefusal(_ request: JoinRequest) -> String? {
+    guard let replay = request.replay else { return nil }
+    guard request.isPrivate else {
+      return "UnableToReplayMessages: Replay is not allowed for public channels"
+    }
+    let limit = replay["limit"]?.intValue ?? 25
+    guard replay["since"]?.intValue != nil, (1...25).contains(limit) else {
+      return "UnableToReplayMessages: Replay params are not valid"
+    }
+    return nil
+  }
+
+  private mutating func complete(_ join: PendingJoin, _ instant: Instant) {
+    switch join.outcome {
+    case .refused(let reason):
+      effects.append(
+        .send(Self.reply(to: join.frame, joinRef: join.frame.joinRef, status: "error", ["reason": .string(reason)])))
+      if let replaced = join.replaced { effects.append(.send(replaced.closeFrame())) }
+    case .accepted(var channel, let postgresChanges, let presence):
+      effects.append(
+        .send(
+          Self.reply(
+            to: join.frame, joinRef: join.frame.joinRef, status: "ok", ["postgres_changes": .array(postgresChanges)])))
+      if let replaced = join.replaced { effects.append(.send(replaced.closeFrame())) }
+      effects.append(.entered(channel.room))
+      if presence {
+        effects.append(
+          .send(
+            PhoenixFrame(
+              joinRef: channel.joinRef ?? channel.ref, topic: channel.topic, event: "presence_state", [:])))
+      }
+      if !postgresChanges.isEmpty {
+        effects.append(
+          .send(
+            channel.system("error", PostgresChanges.unavailable(postgresChanges), extension: "postgres_changes")))
+      }
+      if let ready = channel.readyAt { channel.readyAt = max(ready, instant.now) }
+      channels[channel.topic] = channel
+      advance(channel.topic, instant)
+    }
+  }
+
+  // MARK: Tokens and time
+
+  /// The next look at the token, on the clock of timers.
+  private func tokenCheck(_ token: AcceptedToken, _ instant: Instant) -> UInt64 {
+    let left = max(0, token.expiresAt * 1_000 - Double(instant.wallMilliseconds))
+    let interval = Double(rules.settings.tokenCheckInterval)
+    return instant.now + UInt64(min(interval, left * 1_000_000).rounded(.up))
+  }
+
+  private mutating func replaceToken(of channel: RealtimeChannel, _ frame: PhoenixFrame, _ instant: Instant) {
+    guard let text = frame.json?["access_token"]?.stringValue, !text.hasPrefix("sb_"), text != channel.token.text
+    else { return }
+    do throws(TokenRefusal) {
+      let token = try AcceptedToken.check(text, with: rules.verifier, wallMilliseconds: instant.wallMilliseconds)
+      if channel.room.isPrivate, !rules.policy.canRead(channel.room.topic, token.claims) {
+        let topic = channel.room.topic
+        return fail(channel, "You no longer have permission to read from this Channel topic: \(topic)")
+      }
+      let checkAt = tokenCheck(token, instant)
+      channels[channel.topic]?.token = token
+      channels[channel.topic]?.tokenCheckAt = checkAt
+    } catch {
+      fail(channel, error.systemMessage)
+    }
+  }
+
+  private mutating func fail(_ channel: RealtimeChannel, _ message: String) {
+    start(channel.system("error", message))
+    remove(channel)
+  }
+
+  private mutating func advance(_ topic: String, _ instant: Instant) {
+    guard let channel = channels[topic] else { return }
+    if let ready = channel.readyAt, ready <= instant.now {
+      channels[topic]?.readyAt = nil
+      start(channel.system("ok", "Replication connection established"))
+    }
+    guard channel.tokenCheckAt <= instant.now else { return }
+    if let refusal = channel.token.expiry(wallMilliseconds: instant.wallMilliseconds) {
+      fail(channel, refusal.systemMessage)
+    } else {
+      // A calendar that was set back must not make this spin.
+      let checkAt = max(tokenCheck(channel.token, instant), instant.now + 1_000_000)
+      channels[topic]?.tokenCheckAt = checkAt
+    }
+  }
+
+  /// The first check at which the client was silent for the whole timeout.
+  private var idleDeadline: UInt64 {
+    let interval = max(1, rules.settings.idleCheckInterval)
+    let silentFor = lastBytesAt - openedAt + rules.settings.idleTimeout
+    return openedAt + (silentFor + interval - 1) / interval * interval
+  }
+
+  private var sweepDeadline: UInt64 {
+    guard hasTriedToJoin, channels.isEmpty else { return .max }
+    let interval = max(1, rules.settings.emptySocketSweep)
+    return openedAt + ((lastBytesAt - openedAt) / interval + 1) * interval
+  }
+
+  private mutating func sweep(_ instant: Instant) {
+    if sweepDeadline <= instant.now {
+      end()
+      effects.append(.kill)
+    } else if idleDeadline <= instant.now {
+      end()
+      effects.append(.close(code: 1000))
+    }
+  }
+}
