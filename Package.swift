@@ -70,7 +70,8 @@ let tests: [Target] = [
       "SupabaseRealtime",
     ]),
   .testTarget(
-    name: "LocalStackTests", dependencies: ["HostKit", "HTTPClient", "LocalStack", "PhoenixChannels", "SyncServer"]),
+    name: "LocalStackTests",
+    dependencies: ["HostKit", "HTTPClient", "LocalStack", "PhoenixChannels", "SupabaseRealtime", "SyncServer"]),
   .testTarget(
     name: "CommandTests",
     dependencies: ["HostKit", "CSQLite", "KizunaSync", "kizuna-doorbell", "kizuna-localstack"]),

@@ -38,7 +38,8 @@ struct HTTPBroadcast: Sendable {
   private func batch(_ request: StackRequest, _ claims: JSONValue) async -> StackResponse {
     guard let body = try? JSONValue(parsing: request.body) else {
       return StackResponse(
-        status: 400, headers: [StackHeader("content-type", "text/html; charset=utf-8")], body: Array("Bad Request".utf8))
+        status: 400, headers: [StackHeader("content-type", "text/html; charset=utf-8")], body: Array("Bad Request".utf8)
+      )
     }
     guard let messages = body["messages"]?.arrayValue, !messages.isEmpty else {
       return .json(["errors": ["messages": ["can't be blank"]]], status: 422)

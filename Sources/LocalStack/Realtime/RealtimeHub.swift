@@ -32,6 +32,8 @@ actor RealtimeHub {
   private var rooms: [RealtimeRoom: [UInt64]] = [:]
   private var faults = Faults()
   private var acceptedSockets = 0
+  /// What was lost while the server was silent.
+  private(set) var swallowedMessages = 0
 
   init(loop: LwsLoop, rules: RealtimeSocket.Rules, clock: any HostClock, log: HostLog) {
     self.loop = loop
@@ -111,7 +113,11 @@ actor RealtimeHub {
   }
 
   private func feed(_ input: RealtimeSocket.Input, to id: UInt64) {
-    guard !faults.isSilent, var member = members.removeValue(forKey: id) else { return }
+    if faults.isSilent {
+      swallowedMessages += 1
+      return
+    }
+    guard var member = members.removeValue(forKey: id) else { return }
     // Taken out while it changes, so that its queue is not copied.
     let effects = member.state.receive(input, at: instant)
     members[id] = member

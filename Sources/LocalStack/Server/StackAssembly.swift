@@ -1,0 +1,42 @@
+import HostKit
+import SupabaseRealtime
+
+/// A server, the Realtime hub on its loop, and the handler behind both: broadcasts by HTTP first, then everything else.
+struct StackAssembly: Sendable {
+  let server: StackServer
+  let hub: RealtimeHub
+
+  /// - Parameters:
+  ///   - handler: answers what is not Realtime's; given the hub, because the database behind it rings.
+  ///   - log: one line an event; nothing of a request but its method and status.
+  static func start(
+    _ options: StackServer.Options, rules: RealtimeSocket.Rules, log: HostLog = .none,
+    handler: (RealtimeHub) async -> any StackHandler
+  ) async throws(StackServerError) -> StackAssembly {
+    let loop = StackServer.makeLoop(isSecure: options.tls != nil)
+    let hub = RealtimeHub(loop: loop, rules: rules, clock: options.clock, log: log)
+    let handler = StackRoutes(broadcasts: HTTPBroadcast(hub: hub), others: await handler(hub))
+    let server = try await StackServer.start(options, loop: loop, handler: handler, sockets: hub)
+    return StackAssembly(server: server, hub: hub)
+  }
+
+  func stop() async {
+    await server.stop()
+  }
+}
+
+private struct StackRoutes: StackHandler {
+  let broadcasts: HTTPBroadcast
+  let others: any StackHandler
+
+  func handle(_ request: StackRequest) async -> StackResponse {
+    if let response = await broadcasts.answer(request) { return response }
+    if UpgradeRule.paths.contains(request.path) {
+      // Recorded of a real server.
+      return StackResponse(
+        status: 400, headers: [StackHeader("content-type", "text/plain")],
+        body: Array("'connection' header must contain 'upgrade'".utf8))
+    }
+    return await others.handle(request)
+  }
+}
