@@ -33,7 +33,9 @@ extension Replica {
       + "substr(hex(randomblob(2)), 2) || '-' || hex(randomblob(6)))"
     var columns = config.key.map { "\(SQL.name($0)) NOT NULL" }
     if config.key == ["id"] { columns[0] += " DEFAULT (\(uuid))" }
-    columns += config.columns.keys.filter { !config.key.contains($0) }.sorted().map(SQL.name)
+    // The bucket column too: SQL must be able to name it, and it is filled in where a write leaves it out.
+    let named = Set(config.columns.keys).union([config.bucketColumn, config.softDeleteColumn].compactMap(\.self))
+    columns += named.subtracting(config.key).sorted().map(SQL.name)
     try database.execute(
       "CREATE TABLE \(SQL.name(table))(\(columns.joined(separator: ", ")), PRIMARY KEY (\(SQL.names(config.key))))")
     try recordTable(table, managed: true)

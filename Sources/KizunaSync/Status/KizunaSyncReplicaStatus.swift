@@ -1,0 +1,84 @@
+import Glibc
+import HostKit
+
+/// The state of a replica as its file tells it: for people and monitoring, also while a client is at work.
+public struct KizunaSyncReplicaStatus: Sendable, Hashable {
+  /// The write at the head of the queue.
+  public struct OldestWrite: Sendable, Hashable {
+    public let table: String
+    /// When it was made, milliseconds since 1970.
+    public let at: Int64
+    /// How often it was sent without a verdict.
+    public let attempts: Int
+    /// What the last attempt ended with.
+    public let lastError: String?
+  }
+
+  /// The durable pull cursor; `0` before the first pull is complete.
+  public let cursor: String
+  public let clientID: String?
+  /// Writes that the server has not decided: queued, sent, and captured from SQL but not yet queued.
+  public let outboxDepth: Int
+  public let oldestWrite: OldestWrite?
+  /// Entries of the two journals that nobody has dismissed.
+  public let rejections: Int
+  public let overwrites: Int
+  /// Rows of the server that a constraint of this database refuses.
+  public let parkedRows: Int
+  /// Why sync is blocked, if it is: `reset_required` or `identity_changed`.
+  public let softBlock: String?
+  /// When a run last ended well, milliseconds since 1970.
+  public let lastSyncAt: Int64?
+  /// The tables that are synced, with their rows.
+  public let rows: [String: Int]
+  /// The process that synchronises the file now; nil when none does.
+  public let holder: Int32?
+
+  /// Reads the state of one database file. Takes no lock and changes nothing.
+  ///
+  /// It blocks while it reads; call it on a thread that may wait.
+  ///
+  /// - Throws: `KizunaSyncError` with `STORE_UNAVAILABLE` when the file is missing, is no database or no replica, and
+  ///   `STORE` codes for what else SQLite says.
+  public static func read(databasePath path: String) throws -> KizunaSyncReplicaStatus {
+    guard access(path, F_OK) == 0 else {
+      throw KizunaSyncError(.storeUnavailable, "there is no database \(path) yet; the first run or sync makes it")
+    }
+    return try StoreFailure.translating(path: path) {
+      let database = try Database(DatabaseConfiguration(path: path, role: .reader))
+      defer { database.close() }
+      guard try Schema.exists(in: database) else {
+        throw KizunaSyncError(
+          .storeUnavailable, "\(path) is an SQLite database, but no replica yet; the first run or sync makes it one")
+      }
+      return try database.snapshot {
+        try read(database, holder: DatabaseLock.holder(ofDatabase: path)?.processID)
+      }
+    }
+  }
+
+  private static func read(_ database: Database, holder: Int32?) throws -> KizunaSyncReplicaStatus {
+    func count(_ sql: String, _ arguments: SQLiteValue...) throws -> Int {
+      try database.first(sql, arguments) { $0.int(0) } ?? 0
+    }
+    let harvested = try database.meta(.harvested)
+    let captured = try count(
+      "SELECT count(*) FROM _kizunasync_capture WHERE seq > ?", harvested.isNull ? 0 : harvested)
+    let queued = try count("SELECT count(*) FROM _kizunasync_outbox WHERE state < 2")
+    let oldest = try database.first(
+      "SELECT tbl, at, attempts, error FROM _kizunasync_outbox WHERE state < 2 ORDER BY seq LIMIT 1"
+    ) { OldestWrite(table: $0.string(0), at: $0.int64(1), attempts: $0.int(2), lastError: $0.optionalString(3)) }
+    var rows: [String: Int] = [:]
+    for table in try database.map("SELECT name FROM _kizunasync_tables", [], { $0.string(0) }) {
+      rows[table] = try count("SELECT count(*) FROM \(SQL.name(table))")
+    }
+    return KizunaSyncReplicaStatus(
+      cursor: try database.meta(.cursor).text ?? "0", clientID: try database.meta(.clientID).text,
+      outboxDepth: queued + captured, oldestWrite: oldest,
+      rejections: try count("SELECT count(*) FROM _kizunasync_rejections WHERE dismissed = 0"),
+      overwrites: try count("SELECT count(*) FROM _kizunasync_overwrites WHERE dismissed = 0"),
+      parkedRows: try count("SELECT count(*) FROM _kizunasync_parked"),
+      softBlock: try database.meta(.softBlock).text, lastSyncAt: try database.meta(.lastSync).integer, rows: rows,
+      holder: holder)
+  }
+}
