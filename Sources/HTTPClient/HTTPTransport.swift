@@ -52,16 +52,19 @@ public struct HTTPResponse: Sendable {
   /// 0 where the transport does not know.
   public var requestSentAt: UInt64
   public var responseReceivedAt: UInt64
+  /// The numeric address the answer came from (the proxy's, behind a proxy); nil where the transport does not know.
+  public var peerAddress: String?
 
   public init(
     status: Int, headers: [HTTPHeader] = [], body: [UInt8] = [], requestSentAt: UInt64 = 0,
-    responseReceivedAt: UInt64 = 0
+    responseReceivedAt: UInt64 = 0, peerAddress: String? = nil
   ) {
     self.status = status
     self.headers = headers
     self.body = body
     self.requestSentAt = requestSentAt
     self.responseReceivedAt = responseReceivedAt
+    self.peerAddress = peerAddress
   }
 
   /// The first header of that name, compared without case.

@@ -51,6 +51,7 @@ import Testing
       #expect(response.requestSentAt > before)
       #expect(response.responseReceivedAt >= response.requestSentAt)
       #expect(response.responseReceivedAt <= SystemClock.monotonic)
+      #expect(response.peerAddress == "127.0.0.1")
       let request = try #require(server.received.first)
       #expect(request.method == "POST")
       #expect(request.target == "/rest/v1/rpc/pull?x=1")

@@ -193,13 +193,20 @@ final class CurlHandle {
     return .success(
       HTTPResponse(
         status: long(CURLINFO_RESPONSE_CODE), headers: transfer.headers, body: transfer.body,
-        requestSentAt: received - UInt64(afterSending) * 1000, responseReceivedAt: received))
+        requestSentAt: received - UInt64(afterSending) * 1000, responseReceivedAt: received,
+        peerAddress: string(CURLINFO_PRIMARY_IP)))
   }
 
   private func long(_ info: CURLINFO) -> Int {
     var value = 0
     _ = kd_curl_getinfo_long(easy, info, &value)
     return value
+  }
+
+  private func string(_ info: CURLINFO) -> String? {
+    var value: UnsafeMutablePointer<CChar>?
+    guard kd_curl_getinfo_string(easy, info, &value) == CURLE_OK, let value else { return nil }
+    return String(cString: value)
   }
 
   private func off(_ info: CURLINFO) -> curl_off_t {

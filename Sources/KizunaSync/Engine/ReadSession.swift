@@ -73,4 +73,9 @@ final class WriteSession {
     writes += 1
     return pk
   }
+
+  /// The row as it is now, with the columns that writes of this session brought.
+  func row(_ table: String, pk: String) throws -> RowMap? {
+    try replica.row(table, pk: pk)
+  }
 }

@@ -43,12 +43,9 @@ final class EventHub: Sendable {
     state.withLock { $0.handlers = [] }
   }
 
-  /// Ends every subscription and the thread, and returns when what was emitted before has been dealt with.
+  /// Ends every subscription, and returns when the handler that may be running has ended and the thread with it.
   func shutDown() async {
     endAll()
-    await withCheckedContinuation { continuation in
-      thread.run { continuation.resume() }
-    }
-    thread.stop()
+    await thread.stopAndWait()
   }
 }

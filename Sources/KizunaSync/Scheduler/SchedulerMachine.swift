@@ -205,9 +205,12 @@ struct SchedulerMachine: Sendable {
   }
 
   /// Arms the next tick before attempting, so that an attempt that hangs does not end the ticking.
-  mutating func timerFired(_ timer: UInt64, at wall: Int64, stamp: UInt64) -> [Action] {
+  /// - Parameter reason: `.foreground` when the timer is so late that the process must have been stopped.
+  mutating func timerFired(
+    _ timer: UInt64, as reason: KizunaSyncWakeReason = .poll, at wall: Int64, stamp: UInt64
+  ) -> [Action] {
     guard timer == self.timer else { return [] }
-    return arm() + wake(.poll, at: wall, stamp: stamp)
+    return arm() + wake(reason, at: wall, stamp: stamp)
   }
 
   mutating func setInterval(_ interval: UInt64) -> [Action] {

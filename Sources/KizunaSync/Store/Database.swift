@@ -125,6 +125,16 @@ final class Database {
     }
   }
 
+  /// Calls `body` for each row of a statement that is not worth keeping, until it returns false.
+  func forEachHead(ofOnce sql: String, _ arguments: [SQLiteValue], _ body: (Statement) throws -> Bool) throws {
+    let statement = try prepare(sql)
+    defer { statement.finalize() }
+    statement.bind(arguments)
+    while try statement.step() {
+      guard try body(statement) else { return }
+    }
+  }
+
   func map<Element>(
     _ sql: String, _ arguments: [SQLiteValue] = [], _ transform: (Statement) throws -> Element
   ) throws -> [Element] {
