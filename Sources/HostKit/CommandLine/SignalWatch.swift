@@ -5,24 +5,39 @@ import Glibc
 public enum SignalWatch {
   /// Takes the signals away from their default action and calls `handler` for each, one after the other.
   ///
-  /// Call it once, first thing in `main`, before any other thread exists: a thread started earlier would still be
-  /// ended by the signal's default action. `SIGPIPE` is ignored from then on; writes report the error instead.
+  /// Call it at most once in a process. `SIGPIPE` is ignored from then on; writes report the error instead.
   public static func start(_ signals: [Int32], _ handler: @escaping @Sendable (Int32) -> Void) {
     signal(SIGPIPE, SIG_IGN)
-    var set = sigset_t()
-    sigemptyset(&set)
-    for number in signals { sigaddset(&set, number) }
-    pthread_sigmask(SIG_BLOCK, &set, nil)
-    let descriptor = signalfd(-1, &set, Int32(SFD_CLOEXEC))
-    precondition(descriptor >= 0, "signalfd failed: error \(errno)")
+    var ends: [Int32] = [-1, -1]
+    precondition(pipe(&ends) == 0, "no pipe for signals: error \(errno)")
+    for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
+    signalPipe = ends[1]
+    // A handler rather than a blocked signal and a signalfd: the main thread of an asynchronous program waits with all
+    // signals let through, whatever was blocked before.
+    var action = sigaction()
+    action.__sigaction_handler.sa_handler = passOn
+    action.sa_flags = SA_RESTART
+    for number in signals { sigaction(number, &action, nil) }
+    let reader = ends[0]
     HostThread.detach(name: "kizuna-signal") {
-      var info = signalfd_siginfo()
+      var number: UInt8 = 0
       while true {
-        let count = read(descriptor, &info, MemoryLayout<signalfd_siginfo>.size)
+        let count = read(reader, &number, 1)
         if count < 0, errno == EINTR { continue }
-        guard count == MemoryLayout<signalfd_siginfo>.size else { return }
-        handler(Int32(bitPattern: info.ssi_signo))
+        guard count == 1 else { return }
+        handler(Int32(number))
       }
     }
   }
+}
+
+/// Written once before the handlers exist.
+nonisolated(unsafe) private var signalPipe: Int32 = -1
+
+/// Runs in any thread, between any two instructions: only `write` is allowed here.
+private func passOn(_ number: Int32) {
+  let before = errno
+  var byte = UInt8(truncatingIfNeeded: number)
+  _ = write(signalPipe, &byte, 1)
+  errno = before
 }

@@ -62,7 +62,7 @@ actor RealtimeHub {
     if faults.losesDatabaseMessages { return 0 }
     return publish(
       .fromDatabase(
-        topic: topic, event: event, payload: payload, isPrivate: isPrivate, id: RandomIdentifier.uuid()))
+        topic: topic, event: event, payload: payload, isPrivate: isPrivate, id: UUIDText.random()))
   }
 
   private func publish(_ broadcast: RealtimeBroadcast, except sender: UInt64?) -> Int {

@@ -17,18 +17,25 @@ final class HubClient: Sendable {
   private let serializer: PhoenixSerializer
   private let connection = Locked<(any RealtimeTransportConnection)?>(nil)
   private let events: AsyncStream<Event>
-  private let transport = LibwebsocketsTransport()
+  private let transport: LibwebsocketsTransport
 
-  init(
+  convenience init(
     _ stack: StackAssembly, _ version: PhoenixVersion = .v2, key: String = PlainVerifier.token(role: "anon"),
     path: String = "/realtime/v1/websocket"
   ) {
+    self.init("ws://127.0.0.1:\(stack.server.port)\(path)", version, key: key)
+  }
+
+  init(
+    _ address: String, _ version: PhoenixVersion, key: String,
+    over transport: LibwebsocketsTransport = LibwebsocketsTransport()
+  ) {
+    self.transport = transport
     let serializer = PhoenixSerializer(version)
     self.serializer = serializer
     let (events, continuation) = AsyncStream.makeStream(of: Event.self)
     self.events = events
-    let url =
-      "ws://127.0.0.1:\(stack.server.port)\(path)?apikey=\(PercentCoding.encode(key))&vsn=\(version.rawValue)"
+    let url = "\(address)?apikey=\(PercentCoding.encode(key))&vsn=\(version.rawValue)"
     LwsLoop.shared.run { [self] in
       let made = transport.connect(RealtimeTransportRequest(url: url)) { event in
         switch event {

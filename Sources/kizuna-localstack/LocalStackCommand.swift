@@ -1,0 +1,62 @@
+import Glibc
+import HostKit
+import LocalStack
+import SyncServer
+
+/// `kizuna-localstack`: the development server in a process of its own.
+enum LocalStackCommand {
+  static let specification = CommandSpecification(
+    invocation: "kizuna-localstack",
+    summary:
+      "Serves sync, sign-in and Realtime for development, and prints where as one line of JSON when it is ready.",
+    options: [
+      .value("host", "HOST", "address to listen on; default 127.0.0.1"),
+      .value("port", "PORT", "port to listen on; 0, the default, lets the system choose"),
+      .value("directory", "DIR", "keep the state there; without it everything is gone at the end"),
+      .value("table", "NAME[:OWNERCOLUMN]", "a table, and the column with its owner's user id", repeatable: true),
+      .value("user", "EMAIL:PASSWORD", "somebody who can sign in", repeatable: true),
+      .value("jwt-secret", "SECRET", "sign tokens with this; by default a random one, kept in the directory"),
+      .value("config", "FILE", "read tables, users and the rest from a file"),
+      .value("tls-cert", "FILE", "serve https and wss with this certificate chain (PEM)"),
+      .value("tls-key", "FILE", "the key of that certificate (PEM)"),
+    ] + LogOutput.options)
+
+  static func run(_ arguments: Arguments, _ signals: StopSignal) async throws -> ExitCode {
+    let settings = try StackSettings(arguments)
+    let log = LogOutput.log(from: arguments)
+    var options = LocalStack.Options()
+    options.host = settings.host
+    options.port = settings.port
+    options.tls = settings.tls
+    options.log = log
+    let stack = try await LocalStack.start(settings.configuration, options: options)
+    StandardStreams.print(JSONWriter.text(ready(stack)))
+    await signals.wait()
+    try await stack.stop()
+    return .ok
+  }
+
+  private static func ready(_ stack: LocalStack) -> JSONValue {
+    [
+      "url": .string(stack.url), "publishableKey": .string(stack.publishableKey),
+      "jwtSecret": .string(stack.jwtSecret),
+      "users": .array(stack.users.map { ["id": .string($0.id), "email": .string($0.email)] }),
+    ]
+  }
+
+  /// Exit codes and sentences for what the server's libraries throw.
+  static func explain(_ error: any Error) -> CommandFailure? {
+    switch error {
+    case let error as StackServerError:
+      if case .addressInUse = error {
+        return CommandFailure(
+          .addressInUse, "\(error.description) Choose another --port, or 0 to let the system choose.")
+      }
+      return CommandFailure(.failure, error.description)
+    case let error as StateDirectoryError:
+      if case .inUse = error { return CommandFailure(.locked, error.description) }
+      return CommandFailure(.database, error.description)
+    default: return nil
+    }
+  }
+}

@@ -1,0 +1,73 @@
+import HostKit
+import LocalStack
+import SyncServer
+
+/// What the command line and the configuration file ask for; the command line wins, tables and users add up.
+struct StackSettings {
+  var host = "127.0.0.1"
+  var port: UInt16 = 0
+  var tls: (certificate: String, key: String)?
+  var configuration = LocalStackConfiguration(tables: [:])
+
+  /// - Throws: `UsageError` or `ConfigurationError`.
+  init(_ arguments: Arguments) throws {
+    if let file = arguments.value("config") {
+      self = try ConfigurationDocument.decode(file: file, Self.decode).value
+    }
+    if let host = arguments.value("host") { self.host = host }
+    if let port = try arguments.integer("port", in: 0...65_535) { self.port = UInt16(port) }
+    if let directory = arguments.value("directory") { configuration.directory = directory }
+    if let secret = arguments.value("jwt-secret") {
+      if secret.isEmpty { throw UsageError("--jwt-secret must not be empty") }
+      configuration.jwtSecret = secret
+    }
+    for text in arguments.values("table") {
+      guard let (name, table) = LocalStackConfiguration.table(argument: text) else {
+        throw UsageError("--table must be NAME or NAME:OWNERCOLUMN, of a to z, 0 to 9 and _; \"\(text)\" is not")
+      }
+      configuration.tables[name] = table
+    }
+    for text in arguments.values("user") {
+      guard let user = LocalStackConfiguration.user(argument: text) else {
+        throw UsageError("--user must be EMAIL:PASSWORD")
+      }
+      configuration.users.append(user)
+    }
+    switch (arguments.value("tls-cert"), arguments.value("tls-key")) {
+    case (let certificate?, let key?): tls = (certificate, key)
+    case (nil, nil): break
+    default: throw UsageError("--tls-cert and --tls-key belong together")
+    }
+    if Set(configuration.users.map { $0.email.lowercased() }).count < configuration.users.count {
+      throw UsageError("a user is given twice; keep one")
+    }
+  }
+
+  private init() {}
+
+  private static func decode(_ root: ConfigurationObject) -> StackSettings? {
+    var settings = StackSettings()
+    if let host = root.string("host") { settings.host = host }
+    if let port = root.integer("port", in: 0...65_535) { settings.port = UInt16(port) }
+    settings.configuration.directory = root.path("directory")
+    settings.configuration.jwtSecret = root.secret("jwtSecret")?.value
+    settings.configuration.tables = (TableDeclaration.decodeTables(root) ?? [:]).mapValues(SyncTable.init)
+    settings.configuration.users = root.object("users", decodeUsers) ?? []
+    let certificate = root.path("tlsCertificate")
+    let key = root.path("tlsKey")
+    if let certificate, let key { settings.tls = (certificate, key) }
+    if root.has("tlsCertificate") != root.has("tlsKey") {
+      root.problem(
+        root.has("tlsKey") ? "tlsKey" : "tlsCertificate", "\"tlsCertificate\" and \"tlsKey\" belong together")
+    }
+    return settings
+  }
+
+  /// `"users": {"ann@example.com": "password"}`
+  private static func decodeUsers(_ object: ConfigurationObject) -> [LocalStackConfiguration.User]? {
+    object.keys.sorted().compactMap { email in
+      if !email.contains("@") { object.problem(email, "this is not an e-mail address") }
+      return object.secret(email).map { LocalStackConfiguration.User(email: email, password: $0.value) }
+    }
+  }
+}
