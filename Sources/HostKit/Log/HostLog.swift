@@ -26,6 +26,12 @@ public struct HostLog: Sendable {
     sink(level, event, fields.map { ($0.key, $0.value) })
   }
 
+  /// The same for fields that are put together at run time.
+  public func log(_ level: Level, _ event: String, fields: [(String, JSONValue)]) {
+    guard level >= minimum else { return }
+    sink(level, event, fields)
+  }
+
   public func debug(_ event: String, _ fields: KeyValuePairs<String, JSONValue> = [:]) { log(.debug, event, fields) }
   public func info(_ event: String, _ fields: KeyValuePairs<String, JSONValue> = [:]) { log(.info, event, fields) }
   public func warning(_ event: String, _ fields: KeyValuePairs<String, JSONValue> = [:]) {

@@ -35,9 +35,14 @@ public struct FailureReport: Error, Sendable, Hashable, CustomStringConvertible 
     return text
   }
 
-  /// A peer chose these characters, so no control characters and not too many.
+  /// A peer chose these characters: no control characters, not too many, and no word as long as a token or key.
   private static func clean(_ text: String) -> String {
-    let line = text.unicodeScalars.prefix(200).map { $0.properties.generalCategory == .control ? " " : Character($0) }
-    return String(line)
+    let line = text.unicodeScalars.prefix(1_000).map { scalar in
+      scalar.properties.generalCategory == .control ? " " : Character(scalar)
+    }
+    let words = String(line).split(separator: " ", omittingEmptySubsequences: true).map { word in
+      word.utf8.count > 64 ? "…" : word
+    }
+    return String(words.joined(separator: " ").prefix(200))
   }
 }

@@ -1,0 +1,185 @@
+import HostKit
+import PhoenixChannels
+import SupabaseRealtime
+
+/// The server's half. Everything here runs on the transport's thread.
+extension ScriptedTransport {
+  private var newest: ScriptedConnection? { state.withLock { $0.connections.last { !$0.isOver } } }
+
+  // MARK: Playing
+
+  /// Performs steps until one has to wait.
+  func advance() {
+    while let step = state.withLock({ $0.isHeld ? nil : $0.script.first }) {
+      guard take(step) else { return }
+    }
+    guard state.withLock({ $0.script.isEmpty && !$0.isHeld }) else { return }
+    cooperate()
+  }
+
+  private func removeFirst() { state.withLock { _ = $0.script.removeFirst() } }
+
+  /// - Returns: whether the step is done.
+  private func take(_ step: RealtimeScript.Step) -> Bool {
+    switch step {
+    case .accept, .refuse, .fail, .stall:
+      guard let connection = newest, connection.isConnecting else { return false }
+      if failsUnreachable(connection) { return false }
+      removeFirst()
+      answer(connection, step)
+    case .expect(let expected):
+      guard let sent = nextUnmet() else { return false }
+      removeFirst()
+      check(sent, expected)
+    case .expectClose:
+      guard newest.map(\.isClosing) ?? true else { return false }
+      removeFirst()
+    case .wait(let duration):
+      removeFirst()
+      state.withLock { $0.isHeld = true }
+      clock.schedule(after: duration) { [weak self] in
+        self?.onThread { transport in
+          transport.state.withLock { $0.isHeld = false }
+          transport.advance()
+        }
+      }
+    default:
+      removeFirst()
+      perform(step)
+    }
+    return true
+  }
+
+  private func answer(_ connection: ScriptedConnection, _ step: RealtimeScript.Step) {
+    switch step {
+    case .accept: connection.open()
+    case .refuse(let status, let body, let retryAfter):
+      connection.end(.refused(status: status, retryAfterSeconds: retryAfter, body: body))
+    case .fail(let failure): connection.end(.failed(failure))
+    default: break
+    }
+  }
+
+  private func failsUnreachable(_ connection: ScriptedConnection) -> Bool {
+    guard state.withLock({ !$0.isReachable }) else { return false }
+    connection.end(.failed(RealtimeTransportFailure(.unreachable, "the scripted network is away")))
+    return true
+  }
+
+  /// What the server does without waiting for the client.
+  func perform(_ step: RealtimeScript.Step) {
+    switch step {
+    case .reply(let status, let response):
+      guard let sent = state.withLock({ $0.lastExpected }) else {
+        return report("the script replies before it has expected anything")
+      }
+      reply(to: sent, status: status, response)
+    case .send(let frame): if let newest { send(frame, on: newest) }
+    case .sendRaw(let message): newest?.deliver(.message(message, receivedAt: SystemClock.monotonic))
+    case .broadcast(let topic, let event, let payload):
+      guard let newest else { return }
+      let broadcast = UserBroadcast(event: event, content: .json(payload))
+      let frame = PhoenixFrame(
+        topic: ChannelTopic.prefix + topic, event: PhoenixFrame.Name.broadcast, payload: .broadcast(broadcast))
+      send(frame, on: newest)
+    case .tooLarge(let bytes): newest?.deliver(.messageTooLarge(bytes: bytes))
+    case .answerHeartbeats(let answers): state.withLock { $0.answersHeartbeats = answers }
+    case .close(let code, let reason): newest?.end(.closed(code: code, reason: reason))
+    case .cut: newest?.end(.failed(RealtimeTransportFailure(.connectionLost, "the script cut the connection")))
+    case .accept, .refuse, .fail, .stall, .expect, .expectClose, .wait: break
+    }
+  }
+
+  private func send(_ frame: PhoenixFrame, on connection: ScriptedConnection) {
+    do {
+      let message = try connection.serializer.encode(frame)
+      connection.deliver(.message(message, receivedAt: SystemClock.monotonic))
+    } catch {
+      report("the script sends what cannot be sent: \(error)")
+    }
+  }
+
+  private func reply(to sent: Sent, status: String, _ response: JSONValue) {
+    guard let connection = state.withLock({ $0.connections.first { $0.number == sent.connection } }) else { return }
+    let frame = PhoenixFrame(
+      joinRef: sent.frame.joinRef, ref: sent.frame.ref, topic: sent.frame.topic, event: PhoenixFrame.Name.reply,
+      ["status": .string(status), "response": response])
+    send(frame, on: connection)
+  }
+
+  // MARK: Frames from the client
+
+  func received(_ message: PhoenixMessage, on connection: ScriptedConnection) {
+    do {
+      let frame = try connection.serializer.decode(message)
+      let sent = Sent(frame: frame, at: clock.now, connection: connection.number)
+      state.withLock { $0.sent.append(sent) }
+      if frame.event == PhoenixFrame.Name.heartbeat, !expectsHeartbeat {
+        return onThread { $0.answerHeartbeat(sent) }
+      }
+      state.withLock { $0.unmet.append(sent) }
+    } catch {
+      report("the client sent what is no frame: \(error)")
+    }
+    // Answers come later, as they do on a network.
+    onThread { $0.advance() }
+  }
+
+  private var expectsHeartbeat: Bool {
+    state.withLock { state in
+      if case .expect(let expected) = state.script.first {
+        expected.event == PhoenixFrame.Name.heartbeat
+      } else {
+        false
+      }
+    }
+  }
+
+  /// The oldest frame no expectation has met.
+  private func nextUnmet() -> Sent? {
+    state.withLock { $0.unmet.isEmpty ? nil : $0.unmet.removeFirst() }
+  }
+
+  private func answerHeartbeat(_ sent: Sent) {
+    if state.withLock({ $0.answersHeartbeats }) { reply(to: sent, status: "ok", [:]) }
+  }
+
+  private func check(_ sent: Sent, _ expected: ExpectedFrame) {
+    let differences = expected.differences(from: sent.frame)
+    state.withLock { $0.lastExpected = sent }
+    guard !differences.isEmpty else { return }
+    report(
+      """
+      a frame was not as expected, at \(sent.at.inSeconds) s on connection \(sent.connection)
+        expected \(expected.event) to \(expected.topic ?? "any topic") \(expected.payload?.description ?? "")
+        sent     \(sent.frame.event) to \(sent.frame.topic) \(sent.frame.json?.description ?? "bytes")
+      """ + differences.map { "\n    \($0)" }.joined())
+    // What follows would only repeat the complaint.
+    state.withLock { $0.isHeld = true }
+  }
+
+  private func report(_ problem: String) { state.withLock { $0.problems.append(problem) } }
+
+  // MARK: Without a script
+
+  private func cooperate() {
+    guard case .cooperate = state.withLock({ $0.afterwards }) else {
+      state.withLock { $0.unmet = [] }
+      return
+    }
+    if let connection = newest, connection.isConnecting, !failsUnreachable(connection) { connection.open() }
+    while let sent = nextUnmet() {
+      switch sent.frame.event {
+      case PhoenixFrame.Name.join: reply(to: sent, status: "ok", ["postgres_changes": []])
+      case PhoenixFrame.Name.leave:
+        reply(to: sent, status: "ok", [:])
+        guard let connection = newest else { continue }
+        send(
+          PhoenixFrame(
+            joinRef: sent.frame.joinRef, ref: sent.frame.joinRef, topic: sent.frame.topic,
+            event: PhoenixFrame.Name.close, [:]), on: connection)
+      default: break
+      }
+    }
+  }
+}
