@@ -191,7 +191,13 @@ struct SessionMachine: Sendable, Equatable {
   /// What was read is the token we had, or one whose time is over.
   private mutating func receivedOld(_ new: AccessToken, at now: UInt64, draw: Double) -> Bool {
     let isOver = now >= new.expiresAt
-    if new.value == token?.value {
+    if let token, new.value == token.value {
+      if freshToken(at: now) != nil {
+        failure = nil
+        streak = 0
+        notBefore = 0
+        return false
+      }
       if !isOver, !isRefused {
         // Near its end, but good; it is read again now and then until somebody replaces it.
         failure = SessionFailure(.authentication, "the access token is about to expire and was not replaced")

@@ -31,6 +31,43 @@ import Testing
     #expect(SessionMachine(.server(hasPassword: true), refreshToken: Secret("r")).nextWake == nil)
   }
 
+  @Test func readingTheSameGoodTokenAgainIsNoFailure() {
+    var machine = SessionMachine(.reader)
+    _ = machine.demand(at: 0)
+    machine.failed(SessionFailure(.configuration, ""), at: 0, draw: 0)
+    _ = machine.sourceChanged()
+    machine.received(token("a", at: 0), refreshToken: nil, at: 0, draw: 0)
+    let way = machine.sourceChanged()
+    #expect(way == .read)
+    let isNew = machine.received(token("a", at: 0), refreshToken: nil, at: .seconds(1), draw: 0)
+    #expect(!isNew)
+    #expect(machine.failure == nil)
+    #expect(machine.freshToken(at: .seconds(1))?.value == "a")
+    #expect(machine.nextWake == .seconds(3540))
+  }
+
+  @Test func aTokenThatNobodyReplacesIsReadAgainRarely() {
+    var machine = SessionMachine(.reader)
+    let end = UInt64.seconds(3600)
+    var now: UInt64 = 0
+    _ = machine.demand(at: now)
+    machine.received(token("a", at: now, lifetime: end), refreshToken: nil, at: now, draw: 0)
+    var reads = 0
+    while let next = machine.nextWake, next < 2 * end {
+      now = max(now, next)
+      if machine.wake(at: now) != nil {
+        reads += 1
+        machine.received(
+          token("a", at: now, lifetime: end > now ? end - now : 0), refreshToken: nil, at: now, draw: 0)
+      }
+      _ = machine.withdrawIfOver(at: now)
+      if reads > 100 { break }
+    }
+    // Twice in the last minute, then every few minutes.
+    #expect(reads <= 3 + 3600 / 150)
+    #expect(machine.isWithdrawn)
+  }
+
   @Test func withoutCredentialsItSaysSo() {
     var machine = SessionMachine(.server(hasPassword: false))
     guard case .failure(let failure) = machine.demand(at: 0) else {

@@ -56,6 +56,8 @@ final class DatabaseLock: Sendable {
     guard file >= 0 else { return }
     // The file stays: removing it would let a third process lock a new file while a second one locks the old.
     ftruncate(file, 0)
+    // Closing alone would not do while a child process is between `fork` and `exec`: it has a copy of the descriptor.
+    flock(file, LOCK_UN)
     close(file)
   }
 

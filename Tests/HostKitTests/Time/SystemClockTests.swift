@@ -1,3 +1,4 @@
+import Glibc
 import HostKit
 import Testing
 
@@ -8,7 +9,8 @@ import Testing
     let fired = Locked<[(Int, UInt64)]>([])
     await withCheckedContinuation { continuation in
       for (index, delay) in [30.0, 10, 20].enumerated() {
-        clock.schedule(after: .milliseconds(delay)) {
+        // From one common start: this thread may be held up between two of them.
+        clock.schedule(at: start + .milliseconds(50 + delay)) {
           let count = fired.withLock { list -> Int in
             list.append((index, SystemClock.shared.now))
             return list.count
@@ -21,7 +23,7 @@ import Testing
     #expect(list.map(\.0) == [1, 2, 0])
     for (index, delay) in [(1, 10.0), (2, 20), (0, 30)] {
       let time = list.first { $0.0 == index }?.1 ?? 0
-      #expect(time >= start + .milliseconds(delay))
+      #expect(time >= start + .milliseconds(50 + delay))
     }
   }
 
@@ -41,7 +43,8 @@ import Testing
     let second = Locked<(any HostTimer)?>(nil)
     await withCheckedContinuation { continuation in
       clock.schedule(at: deadline) {
-        // Due together, so that both are taken up in one go; the lock makes sure that there is something to cancel.
+        // Due together, so that both are taken up in one go. This may run before the second one is armed.
+        while second.withLock({ $0 == nil }) { sched_yield() }
         second.withLock { $0 }?.cancel()
       }
       second.withLock { $0 = clock.schedule(at: deadline) { Issue.record("fired after it was cancelled") } }

@@ -51,6 +51,7 @@ import Testing
         while let count = await counts.next(), count < number {}
       }
       await watcher.stop()
+      reader.withLock { $0.close() }
     }
   }
 

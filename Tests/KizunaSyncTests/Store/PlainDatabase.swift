@@ -21,7 +21,14 @@ final class PlainDatabase {
     return database
   }
 
-  deinit { sqlite3_close_v2(handle) }
+  deinit { close() }
+
+  /// Idempotent. To be called before the file is removed when somebody else may still hold this object: SQLite tells
+  /// files apart by inode, and the next file of another test may get the same one.
+  func close() {
+    sqlite3_close_v2(handle)
+    handle = nil
+  }
 
   func run(_ sql: String) throws {
     guard sqlite3_exec(handle, sql, nil, nil, nil) == SQLITE_OK else {
