@@ -16,9 +16,8 @@ final class LogNotifications: Sendable {
     guard descriptor >= 0 else { throw ForeignCommitWatcherError(directory: files.directory, errno: errno) }
     // The folder too, because the log may not exist yet, and goes with the last connection.
     guard inotify_add_watch(descriptor, files.directory, Self.folderMask) >= 0 else {
-      let reason = errno
-      close(descriptor)
-      throw ForeignCommitWatcherError(directory: files.directory, errno: reason)
+      // `deinit` closes the descriptor, because all properties are set.
+      throw ForeignCommitWatcherError(directory: files.directory, errno: errno)
     }
     watchLog()
   }
