@@ -77,6 +77,27 @@ let tests: [Target] = [
     dependencies: ["HostKit", "CSQLite", "KizunaSync", "kizuna-doorbell", "kizuna-localstack"]),
 ]
 
+/// The example code of the Kizuna guides, compiled as an app would compile it: three modules from one folder.
+func userCode(_ name: String, _ settings: [SwiftSetting]) -> Target {
+  .target(
+    name: "UserCode\(name)", dependencies: ["KizunaSync", "Supabase"], path: "Tests/UserCode/\(name)",
+    swiftSettings: settings)
+}
+
+let userCodeTargets: [Target] = [
+  // Stands in for supabase-swift.
+  .target(name: "Supabase", path: "Tests/UserCode/Supabase"),
+  userCode("Swift5Mode", [.swiftLanguageMode(.v5)]),
+  userCode("Swift6Mode", [.swiftLanguageMode(.v6)]),
+  userCode("MainActorMode", [.swiftLanguageMode(.v6), .defaultIsolation(MainActor.self)]),
+  .testTarget(
+    name: "UserCodeTests",
+    dependencies: [
+      "HTTPClient", "HostKit", "KizunaSync", "KizunaSyncTestSupport", "Supabase", "UserCodeMainActorMode",
+      "UserCodeSwift5Mode", "UserCodeSwift6Mode",
+    ]),
+]
+
 let package = Package(
   name: "kizuna-doorbell",
   products: [
@@ -89,6 +110,6 @@ let package = Package(
     .executable(name: "kizuna-doorbell", targets: ["kizuna-doorbell"]),
     .executable(name: "kizuna-localstack", targets: ["kizuna-localstack"]),
   ],
-  targets: floor0 + sources + tests,
+  targets: floor0 + sources + tests + userCodeTargets,
   swiftLanguageModes: [.v6]
 )

@@ -31,7 +31,7 @@ public final class KizunaSyncClient: @unchecked Sendable {  // everything mutabl
 
   /// A client on the real network and clock that logs nothing.
   public convenience init() {
-    self.init(http: nil, clock: SystemClock.shared, log: .none)
+    self.init(http: ClientDefaults.http, clock: SystemClock.shared, log: .none)
   }
 
   /// - Parameters:
