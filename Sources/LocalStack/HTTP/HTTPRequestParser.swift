@@ -54,6 +54,10 @@ struct HTTPRequestParser {
     while true {
       switch state {
       case .head:
+        // Another protocol, TLS for example, may never send the line end that is waited for.
+        if let first = buffer[position...].first, first >= 0x7F || first < 0x20, first != 0x0D, first != 0x0A {
+          throw Refusal(status: 400)
+        }
         guard let end = try endOfHead() else { return nil }
         let expectsContinue = try readHead(end)
         if expectsContinue, needsBody { return .continueExpected }

@@ -54,6 +54,8 @@ final class StackServerCore: @unchecked Sendable {  // confined to the loop thre
     info.port = Int32(CONTEXT_PORT_NO_LISTEN_SERVER)
     info.protocols = UnsafePointer(StackLibrary.protocols)
     info.http_proxy_address = UnsafePointer(StackLibrary.emptyText)
+    // Otherwise it would offer HTTP/2 in the handshake.
+    info.alpn = UnsafePointer(StackLibrary.http1)
     guard let certificate, let key else { return lws_create_vhost(context, &info) }
     info.options =
       UInt64(LWS_SERVER_OPTION_DO_SSL_GLOBAL_INIT) | UInt64(LWS_SERVER_OPTION_CREATE_VHOST_SSL_CTX)
@@ -129,6 +131,7 @@ final class StackConnectionBox: StackBox {
 enum StackLibrary {
   static let name = "kizuna-stack"
   nonisolated(unsafe) static let emptyText = strdup("")!
+  nonisolated(unsafe) static let http1 = strdup("http/1.1")!
   nonisolated(unsafe) static let protocols: UnsafeMutablePointer<lws_protocols> = {
     let table = UnsafeMutablePointer<lws_protocols>.allocate(capacity: 2)
     table.initialize(repeating: lws_protocols(), count: 2)

@@ -10,8 +10,8 @@ public final class LibwebsocketsTransport: RealtimeTransport {
   public enum TrustRoots: Sendable, Hashable {
     /// The certificate authorities of the operating system.
     case system
-    /// Only those of a PEM file.
-    case file(String)
+    /// Those, and the ones in a PEM file.
+    case systemAnd(file: String)
   }
 
   private let environment: LwsClientConnection.Environment

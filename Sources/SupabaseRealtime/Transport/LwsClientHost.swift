@@ -52,20 +52,13 @@ struct LwsClientHost {
     }
     kd_ssl_ctx_set_modes(tls)
     let minimum = kd_ssl_ctx_require_tls12(tls)
-    let loaded =
-      switch roots {
-      case .system: SSL_CTX_set_default_verify_paths(tls)
-      case .file(let path): SSL_CTX_load_verify_file(tls, path)
-      }
-    guard minimum == 1, loaded == 1 else {
+    var unreadable: String?
+    if SSL_CTX_set_default_verify_paths(tls) != 1 { unreadable = "of the system" }
+    if case .systemAnd(let file) = roots, SSL_CTX_load_verify_file(tls, file) != 1 { unreadable = "in \(file)" }
+    guard minimum == 1, unreadable == nil else {
       ERR_clear_error()
       SSL_CTX_free(tls)
-      let source =
-        switch roots {
-        case .system: "of the system"
-        case .file(let path): "in \(path)"
-        }
-      throw RealtimeTransportFailure(.tls, "The certificate authorities \(source) could not be read.")
+      throw RealtimeTransportFailure(.tls, "The certificate authorities \(unreadable ?? "") could not be read.")
     }
     return tls
   }

@@ -13,8 +13,6 @@ package final class LwsLoop: SerialExecutor, Sendable {
     name: "kizuna-realtime", options: ContextOptions(usesTLS: true, maximumSockets: 1024))
 
   package struct ContextOptions: Sendable {
-    /// Initialises OpenSSL for this context. A second such context in one process takes new ex-data slots while the
-    /// first one may be in a handshake, so only contexts that need TLS ask for it.
     package var usesTLS: Bool
     package var maximumSockets: Int
 
@@ -126,19 +124,33 @@ package final class LwsLoop: SerialExecutor, Sendable {
     LwsLog.install()
     var info = lws_context_creation_info()
     info.options = UInt64(LWS_SERVER_OPTION_EXPLICIT_VHOSTS) | UInt64(LWS_SERVER_OPTION_SKIP_SERVER_CANONICAL_NAME)
-    if options.usesTLS { info.options |= UInt64(LWS_SERVER_OPTION_DO_SSL_GLOBAL_INIT) }
     info.fd_limit_per_thread = UInt32(options.maximumSockets)
     // A TLS record at a time; also the room for the headers of an upgrade request.
     info.pt_serv_buf_size = 16_384
     info.max_http_header_data = 16_384
     // Deadlines are ours; libwebsockets' own must not come first.
     info.timeout_secs = 86_400
-    guard let context = lws_create_context(&info) else { return nil }
+    guard let context = Self.create(info, usesTLS: options.usesTLS) else { return nil }
     contextOnLoop = context
     let shared = SendablePointer(pointer: context)
     state.withLock { $0.context = shared }
     return context
   }
+
+  /// Every initialisation of OpenSSL moves a process-wide slot that libwebsockets finds its sockets by, and would break
+  /// handshakes that are under way; so only the first context with TLS in this process does it.
+  private static func create(_ info: lws_context_creation_info, usesTLS: Bool) -> OpaquePointer? {
+    var info = info
+    guard usesTLS else { return lws_create_context(&info) }
+    return tlsIsInitialised.withLock { isInitialised -> SendablePointer? in
+      var info = info
+      if !isInitialised { info.options |= UInt64(LWS_SERVER_OPTION_DO_SSL_GLOBAL_INIT) }
+      isInitialised = true
+      return lws_create_context(&info).map { SendablePointer(pointer: $0) }
+    }?.pointer
+  }
+
+  private static let tlsIsInitialised = Locked(false)
 
   /// Tells the loop that a socket of this context begins or ends. While the count is above zero the loop sleeps in
   /// `poll`. Loop thread only.

@@ -81,7 +81,8 @@ import Testing
   }
 
   @Test(arguments: [
-    ("nonsense\r\n\r\n", 400), ("GET / HTTP/2.0\r\n\r\n", 400), ("GET x HTTP/1.1\r\n\r\n", 400),
+    ("nonsense\r\n\r\n", 400), ("\u{16}\u{3}\u{1}", 400), ("GET / HTTP/2.0\r\n\r\n", 400),
+    ("GET x HTTP/1.1\r\n\r\n", 400),
     ("GET / HTTP/1.1\r\nno colon\r\n\r\n", 400), ("GET / HTTP/1.1\r\ncontent-length: x\r\n\r\n", 400),
     ("GET / HTTP/1.1\r\ncontent-length: 999999999\r\n\r\n", 413),
     ("GET /\(String(repeating: "x", count: 8_000)) HTTP/1.1\r\n\r\n", 414),
