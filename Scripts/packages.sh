@@ -3,7 +3,8 @@
 # install_packages name…   installs the missing ones with apt when this user may, else says what to type.
 
 BUILD_PACKAGES=(libsqlite3-dev libcurl4-openssl-dev libwebsockets-dev)
-DEMO_PACKAGES=(sqlite3)
+DEMO_PACKAGES=(sqlite3 curl)
+INTEROP_PACKAGES=(python3 python3-venv)
 
 install_packages() {
   local missing=() name

@@ -93,12 +93,8 @@ public final class ChildProcess: Sendable {
   }
 
   private static func environment(adding extra: [String: String]) -> [String] {
-    var list: [String] = []
-    var at = environ
-    while let entry = at.pointee {
-      let text = String(cString: entry)
-      if !extra.keys.contains(where: { text.hasPrefix("\($0)=") }) { list.append(text) }
-      at += 1
+    let list = ProcessEnvironment.entries.filter { entry in
+      !extra.keys.contains { entry.hasPrefix("\($0)=") }
     }
     return list + extra.map { "\($0.key)=\($0.value)" }
   }

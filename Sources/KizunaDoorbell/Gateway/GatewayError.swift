@@ -66,9 +66,9 @@ extension GatewayError {
       case .store, .storeBusy, .storeUnavailable: .database
       case .remote:
         switch exchange?.outcome {
-        case .answered(status: 401): .authentication
+        case .answered(status: 401, _): .authentication
         case .failed: .unreachable
-        case .answered(let status) where status >= 500: .unreachable
+        case .answered(let status, _) where status >= 500: .unreachable
         default: .other
         }
       default: .other

@@ -8,7 +8,9 @@ import HostKit
 /// whoever reports to a person needs to know which of the two it was.
 package final class ObservedHTTP: HTTPTransport {
   package enum Outcome: Sendable, Hashable {
-    case answered(status: Int)
+    /// `code`: the SQLSTATE or PostgREST code of an answer that is an error. The text beside it is not kept, because a
+    /// database's messages quote values.
+    case answered(status: Int, code: String?)
     case failed(HTTPError)
   }
 
@@ -43,7 +45,7 @@ package final class ObservedHTTP: HTTPTransport {
       note(
         Exchange(
           function: function, sentAt: response.requestSentAt, receivedAt: response.responseReceivedAt,
-          outcome: .answered(status: response.status)))
+          outcome: .answered(status: response.status, code: Self.code(of: response))))
       return response
     } catch {
       if let error = error as? HTTPError {
@@ -56,6 +58,13 @@ package final class ObservedHTTP: HTTPTransport {
   private func note(_ exchange: Exchange) {
     exchanges.withLock { $0[exchange.function] = exchange }
     latest.withLock { $0 = exchange }
+  }
+
+  private static func code(of response: HTTPResponse) -> String? {
+    guard !(200..<300).contains(response.status), response.body.count < 65_536,
+      let code = (try? JSONValue(parsing: response.body))?["code"]?.stringValue, code.utf8.count <= 16
+    else { return nil }
+    return code.utf8.allSatisfy { (0x30...0x39).contains($0) || (0x41...0x5A).contains($0) } ? code : nil
   }
 
   /// The name after `/rest/v1/rpc/`.

@@ -31,8 +31,19 @@ public struct KizunaSyncReplicaStatus: Sendable, Hashable {
   public let lastSyncAt: Int64?
   /// The tables that are synced, with their rows.
   public let rows: [String: Int]
-  /// The process that synchronises the file now; nil when none does.
-  public let holder: Int32?
+  /// Who synchronises the file now; nil when nobody does.
+  public let holder: Holder?
+
+  /// Who synchronises a database file.
+  public struct Holder: Sendable, Hashable {
+    /// Nil while it is not known yet.
+    public let processID: Int32?
+  }
+
+  /// Who synchronises a database file now; nil when nobody does. Takes no lock.
+  public static func holder(ofDatabase path: String) -> Holder? {
+    DatabaseLock.holder(ofDatabase: path).map { Holder(processID: $0.processID) }
+  }
 
   /// Reads the state of one database file. Takes no lock and changes nothing.
   ///
@@ -52,12 +63,12 @@ public struct KizunaSyncReplicaStatus: Sendable, Hashable {
           .storeUnavailable, "\(path) is an SQLite database, but no replica yet; the first run or sync makes it one")
       }
       return try database.snapshot {
-        try read(database, holder: DatabaseLock.holder(ofDatabase: path)?.processID)
+        try read(database, holder: holder(ofDatabase: path))
       }
     }
   }
 
-  private static func read(_ database: Database, holder: Int32?) throws -> KizunaSyncReplicaStatus {
+  private static func read(_ database: Database, holder: Holder?) throws -> KizunaSyncReplicaStatus {
     func count(_ sql: String, _ arguments: SQLiteValue...) throws -> Int {
       try database.first(sql, arguments) { $0.int(0) } ?? 0
     }

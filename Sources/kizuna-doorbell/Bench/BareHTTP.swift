@@ -17,7 +17,6 @@ final class BareHTTP {
     for line in list { headers = curl_slist_append(headers, line) }
     kd_curl_setopt_string(easy, CURLOPT_URL, url)
     kd_curl_setopt_slist(easy, CURLOPT_HTTPHEADER, headers)
-    kd_curl_setopt_long(easy, CURLOPT_POST, 1)
     kd_curl_setopt_long(easy, CURLOPT_NOSIGNAL, 1)
     kd_curl_setopt_long(easy, CURLOPT_TIMEOUT, 30)
     kd_curl_setopt_string(easy, CURLOPT_NOPROXY, "*")
@@ -38,6 +37,13 @@ final class BareHTTP {
     curl_slist_free_all(headers)
   }
 
+  func get() throws -> [UInt8] {
+    kd_curl_setopt_long(UnsafeMutableRawPointer(handle), CURLOPT_HTTPGET, 1)
+    answer.removeAll(keepingCapacity: true)
+    try check(curl_easy_perform(UnsafeMutableRawPointer(handle)))
+    return answer
+  }
+
   /// - Returns: the answer and the nanoseconds of the exchange.
   func post(_ body: [UInt8]) throws -> (answer: [UInt8], duration: UInt64) {
     let easy = UnsafeMutableRawPointer(handle)
@@ -45,17 +51,22 @@ final class BareHTTP {
     var body = body
     let start = SystemClock.monotonic
     let result = body.withUnsafeMutableBytes { bytes -> CURLcode in
+      kd_curl_setopt_long(easy, CURLOPT_POST, 1)
       kd_curl_setopt_long(easy, CURLOPT_POSTFIELDSIZE, bytes.count)
       kd_curl_setopt_pointer(easy, CURLOPT_POSTFIELDS, bytes.baseAddress)
       return curl_easy_perform(easy)
     }
     let duration = SystemClock.monotonic - start
+    try check(result)
+    return (answer, duration)
+  }
+
+  private func check(_ result: CURLcode) throws {
     var status = 0
-    kd_curl_getinfo_long(easy, CURLINFO_RESPONSE_CODE, &status)
+    kd_curl_getinfo_long(UnsafeMutableRawPointer(handle), CURLINFO_RESPONSE_CODE, &status)
     guard result == CURLE_OK, status == 200 else {
       throw CommandFailure(
-        .unreachable, "the floor's request failed: \(String(cString: curl_easy_strerror(result))), status \(status)")
+        .unreachable, "a bare request failed: \(String(cString: curl_easy_strerror(result))), status \(status)")
     }
-    return (answer, duration)
   }
 }

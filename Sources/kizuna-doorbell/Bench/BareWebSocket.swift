@@ -3,7 +3,8 @@ import HostKit
 
 /// The least a WebSocket client can do: one connection of its own, one heartbeat out, one answer in, with nothing parsed.
 ///
-/// Created and used on one thread; its libwebsockets context is its own.
+/// Created and used on one thread; its libwebsockets context is its own. The process's log hook of libwebsockets is the
+/// transport's, so a transport must have connected before.
 final class BareWebSocket {
   private enum Phase { case connecting, idle, sending, waiting, answered, failed }
 
@@ -16,8 +17,7 @@ final class BareWebSocket {
   private var references = 0
 
   /// - Parameter path: with the query.
-  init(host: String, port: UInt16, path: String) throws {
-    lws_set_log_level(0, nil)
+  init(host: String, port: UInt16, path: String, isSecure: Bool) throws {
     protocols = .allocate(capacity: 2)
     protocols.initialize(repeating: lws_protocols(), count: 2)
     protocols[0].name = Self.protocolName
@@ -26,6 +26,7 @@ final class BareWebSocket {
     var info = lws_context_creation_info()
     info.port = CONTEXT_PORT_NO_LISTEN
     info.protocols = UnsafePointer(protocols)
+    if isSecure { info.options |= UInt64(LWS_SERVER_OPTION_DO_SSL_GLOBAL_INIT) }
     // Empty text keeps the environment's proxy away.
     let noProxy = Self.emptyText
     info.http_proxy_address = noProxy
@@ -34,7 +35,7 @@ final class BareWebSocket {
       throw CommandFailure(.failure, "libwebsockets could not start")
     }
     self.context = context
-    try connect(host: host, port: port, path: path)
+    try connect(host: host, port: port, path: path, isSecure: isSecure)
   }
 
   deinit {
@@ -54,10 +55,11 @@ final class BareWebSocket {
     return UnsafePointer(copy)
   }
 
-  private func connect(host: String, port: UInt16, path: String) throws {
+  private func connect(host: String, port: UInt16, path: String, isSecure: Bool) throws {
     var info = lws_client_connect_info()
     info.context = context
     info.port = Int32(port)
+    if isSecure { info.ssl_connection = Int32(LCCSCF_USE_SSL.rawValue) }
     info.opaque_user_data = Unmanaged.passUnretained(self).toOpaque()
     socket = host.withCString { host in
       path.withCString { path in

@@ -18,17 +18,19 @@ private struct FakeHTTP: HTTPTransport {
   @Test func remembersCallsOfTheServerFunctions() async throws {
     let http = ObservedHTTP(
       FakeHTTP { request in
-        HTTPResponse(
-          status: request.url.hasSuffix("push") ? 401 : 200, requestSentAt: 5, responseReceivedAt: 9)
+        let isPush = request.url.hasSuffix("push")
+        return HTTPResponse(
+          status: isPush ? 401 : 200, body: Array(#"{"code":"PGRST301","message":"about 'a value'"}"#.utf8),
+          requestSentAt: 5, responseReceivedAt: 9)
       })
     #expect(http.last == nil)
     _ = try await http.send(request("/auth/v1/token"))
     #expect(http.last == nil)
     _ = try await http.send(request("/base/rest/v1/rpc/pull"))
-    #expect(http.last == .init(function: "pull", sentAt: 5, receivedAt: 9, outcome: .answered(status: 200)))
+    #expect(http.last == .init(function: "pull", sentAt: 5, receivedAt: 9, outcome: .answered(status: 200, code: nil)))
     _ = try await http.send(request("/rest/v1/rpc/push"))
-    #expect(http.last?.outcome == .answered(status: 401))
-    #expect(http.last("pull")?.outcome == .answered(status: 200))
+    #expect(http.last?.outcome == .answered(status: 401, code: "PGRST301"))
+    #expect(http.last("pull")?.outcome == .answered(status: 200, code: nil))
   }
 
   @Test func remembersWhyNoAnswerCame() async {

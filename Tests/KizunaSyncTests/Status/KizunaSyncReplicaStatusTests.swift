@@ -33,7 +33,7 @@ import Testing
       #expect(fresh.oldestWrite == nil)
       #expect(fresh.lastSyncAt == nil)
       #expect(fresh.rows == ["todos": 0])
-      #expect(fresh.holder == getpid())
+      #expect(fresh.holder?.processID == getpid())
 
       try PlainDatabase(path).run("INSERT INTO todos(title) VALUES ('a'), ('b')")
       _ = try await engine.outboxDepth()

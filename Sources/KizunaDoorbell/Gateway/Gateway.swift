@@ -1,0 +1,178 @@
+import Glibc
+import HostKit
+import KizunaSync
+import SupabaseRealtime
+import SupabaseSession
+
+/// Keeps one database in step with the server until it is stopped: session, client, scheduler and doorbell, wired.
+///
+/// ```swift
+/// let gateway = Gateway(configuration)
+/// try await gateway.start()
+/// let rows = try await gateway.client.from("todos").select().execute()
+/// await gateway.stop()
+/// ```
+///
+/// It is what `kizuna-doorbell run` runs. After `start` it takes care of itself: a network that goes away, a server that
+/// restarts and a token that expires cost time only.
+public actor Gateway {
+  public nonisolated let configuration: GatewayConfiguration
+  /// For reads and writes beside the synchronisation.
+  public nonisolated let client: KizunaSyncClient
+  public nonisolated let session: SupabaseSession
+  public nonisolated let connection: RealtimeConnection
+  public nonisolated let scheduler: KizunaSyncScheduler
+
+  private enum State {
+    case new, running, stopped
+  }
+
+  private var state = State.new
+  private let signedIn: SignedInClient
+  private let parts: GatewayParts
+  private let log: HostLog
+  private let journal: GatewayJournal
+  private var tokens: SessionSubscription?
+  private nonisolated let endings = Locked<[SessionSubscription]>([])
+
+  /// Nanoseconds a run that is under way at `stop` may take to its end; then it is cut off and sent again later.
+  private static let settleTime: UInt64 = .seconds(4)
+
+  /// - Parameters:
+  ///   - parts: made by `GatewayParts.live()` when nil.
+  ///   - onTrace: hears of every ring that became rows, with the time of each stage.
+  public init(
+    _ configuration: GatewayConfiguration, parts: GatewayParts? = nil, log: HostLog = .none,
+    onTrace: (@Sendable (RingTrace) -> Void)? = nil
+  ) {
+    let parts = parts ?? .live()
+    let signedIn = SignedInClient(configuration, parts: parts, log: log)
+    let session = signedIn.session
+    let journal = GatewayJournal(http: signedIn.http, log: log, onTrace: onTrace)
+    var realtime = RealtimeConfiguration(url: configuration.url, apiKey: configuration.publishableKey.value)
+    if let url = configuration.realtimeURL { realtime.endpoint = .webSocket(url) }
+    let connection = RealtimeConnection(
+      realtime, transport: parts.realtime, credentials: SessionCredentials(session), clock: parts.clock, log: log)
+    self.configuration = configuration
+    self.parts = parts
+    self.log = log
+    self.signedIn = signedIn
+    self.journal = journal
+    self.session = session
+    self.connection = connection
+    client = signedIn.client
+    scheduler = KizunaSyncScheduler(
+      clock: parts.clock, client: signedIn.client, pollInterval: configuration.pollInterval.inSeconds,
+      pathMonitor: parts.pathMonitor?(),
+      foregroundSource: ResumeHints {
+        connection.hint(.resume)
+        Task { await session.calendarChanged() }
+      },
+      realtime: RealtimeDoorbell(connection, log: log, onRing: { journal.rang($0) }),
+      realtimeTables: configuration.tables.keys.sorted(),
+      refreshSession: {
+        do throws(GatewayError) {
+          try await signedIn.signIn()
+          return true
+        } catch {
+          journal.noSession(error)
+          return false
+        }
+      },
+      sync: { try await signedIn.sync() },
+      onError: { journal.failed($0) },
+      needsReset: { (try? await signedIn.client.checkpoint().softBlocked) ?? false })
+  }
+
+  // MARK: Life
+
+  /// Locks and opens the database, signs in, and begins to synchronise.
+  ///
+  /// A server that cannot be reached stops only the very first start, where a wrong address is the likely cause; a
+  /// database that was in step before is served until the server is back.
+  ///
+  /// - Throws: `GatewayError`; nothing is left running then, and the gateway cannot be started again.
+  public func start() async throws(GatewayError) {
+    precondition(state == .new, "a gateway is started once")
+    state = .running
+    do throws(GatewayError) {
+      try await signedIn.open()
+      do throws(GatewayError) {
+        try await signedIn.signIn()
+      } catch {
+        guard error.kind == .unreachable, await wasInStep() else { throw error }
+        journal.noSession(error)
+      }
+    } catch {
+      state = .stopped
+      await signedIn.close()
+      await parts.shutdown()
+      throw error
+    }
+    await client.setTrace { [journal] in journal.traced($0) }
+    journal.observe(scheduler, connection, session)
+    await session.start()
+    tokens = session.onToken { [connection, scheduler, journal] token in
+      connection.setAccessToken(token?.value)
+      if token != nil, journal.hadNoSession() { scheduler.wake(reason: .foreground) }
+    }
+    scheduler.start()
+    log.info("gateway.started", ["tables": .int(configuration.tables.count), "pid": .int(Int(getpid()))])
+  }
+
+  private func wasInStep() async -> Bool {
+    guard let cursor = try? await client.checkpoint().cursor else { return false }
+    return cursor != "0"
+  }
+
+  /// Pushes and pulls now, and ends every pause: after refused credentials, before the next attempt to connect.
+  public nonisolated func wake() {
+    log.info("gateway.woken")
+    connection.hint(.manual)
+    scheduler.wake(reason: .foreground)
+    Task { await session.retryNow(afterRefusal: true) }
+  }
+
+  /// Calls `handler` when the gateway can do nothing any more without a new start: the one token it was given has
+  /// expired or was refused, and there is no other way to sign in. Stop it then.
+  public nonisolated func onEnd(_ handler: @escaping @Sendable (GatewayError) -> Void) {
+    guard case .accessToken(let secret) = configuration.session else { return }
+    if case .file = secret.source { return }
+    let subscription = session.onToken { [session] token in
+      if token == nil { handler(session.failure.map(GatewayError.init) ?? Self.tokenOver) }
+    }
+    endings.withLock { $0.append(subscription) }
+  }
+
+  private static let tokenOver = GatewayError(
+    .authentication, "the access token has expired or was refused; replace it and start again")
+
+  /// Ends everything within a few seconds. A run under way may settle first; what it does not settle stays queued and is
+  /// sent again by the next start, which the server recognises. When this returns, the file may be moved or deleted.
+  /// Idempotent.
+  public func stop() async {
+    guard state == .running else { return }
+    state = .stopped
+    log.info("gateway.stopping")
+    scheduler.stop()
+    tokens?.cancel()
+    await settle()
+    journal.end()
+    await connection.stop()
+    await signedIn.close()
+    await parts.shutdown()
+    log.info("gateway.stopped")
+  }
+
+  /// Waits for the run under way, if there is one.
+  private func settle() async {
+    let isIdle = AsyncStream.makeStream(of: Void.self)
+    let end = scheduler.onHealth { health in
+      if health.attemptStartedAt == nil { isIdle.continuation.finish() }
+    }
+    let timer = parts.clock.schedule(after: Self.settleTime) { isIdle.continuation.finish() }
+    for await _ in isIdle.stream {}
+    timer.cancel()
+    end()
+  }
+}

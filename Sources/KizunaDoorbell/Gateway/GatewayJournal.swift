@@ -1,0 +1,190 @@
+import HostKit
+import KizunaSync
+import SupabaseRealtime
+import SupabaseSession
+
+/// Writes what the parts of a gateway report into the log, one line per event, and follows rings through them.
+///
+/// Lines hold counts, durations, codes and names of tables. An error's own text is written only where this package made
+/// it: what a database answers may quote values.
+final class GatewayJournal: Sendable {
+  private struct State {
+    var tracer = RingTracer()
+    var pull: SyncTrace?
+    var pulledRows = 0
+    var isReady = false
+    var wasOffline = false
+    /// Runs are skipped because nobody is signed in.
+    var lacksSession = false
+    var endings: [() -> Void] = []
+    var status: Task<Void, Never>?
+  }
+
+  private let state: Locked<State>
+  private let http: ObservedHTTP
+  private let log: HostLog
+  private let onTrace: (@Sendable (RingTrace) -> Void)?
+
+  init(http: ObservedHTTP, log: HostLog, onTrace: (@Sendable (RingTrace) -> Void)?) {
+    state = Locked(State())
+    self.http = http
+    self.log = log
+    self.onTrace = onTrace
+  }
+
+  // MARK: What the parts report
+
+  /// On the transport's thread.
+  func rang(_ ring: RealtimeRing) {
+    state.withLock { $0.tracer.rang(receivedAt: ring.receivedAt) }
+    log.debug("gateway.rung", ["topics": .int(ring.topics.count), "cause": .string(ring.cause.name)])
+  }
+
+  /// An answer was dealt with; on the engine's thread.
+  func traced(_ trace: SyncTrace) {
+    guard trace.kind == .pull else { return }
+    state.withLock { state in
+      state.pulledRows += trace.rows
+      // The page that closes a checkpoint is the one that makes rows visible.
+      if !trace.hasMore { state.pull = trace }
+    }
+  }
+
+  /// A run ended.
+  private func finished(_ run: KizunaSyncRunReport) {
+    let (trace, rows) = state.withLock { state -> (RingTrace?, Int) in
+      defer {
+        state.pull = nil
+        state.pulledRows = 0
+      }
+      if run.outcome == .success { state.lacksSession = false }
+      let trace = state.tracer.finished(
+        .init(
+          wokenAt: run.wokenAt, startedAt: run.startedAt, succeeded: run.outcome == .success && state.pulledRows > 0,
+          pull: state.pull.map { ($0.requestSentAt, $0.responseReceivedAt) }, committedAt: state.pull?.committedAt ?? 0)
+      )
+      return (trace, state.pulledRows)
+    }
+    if run.outcome == .success {
+      let milliseconds = JSONNumber((run.finishedAt - run.startedAt).inMilliseconds.rounded()).map(JSONValue.number)
+      // Polls that bring nothing are no news.
+      log.log(
+        run.reason == .poll && rows == 0 ? .debug : .info, "gateway.synced",
+        ["reason": .string(run.reason.rawValue), "rows": .int(rows), "milliseconds": milliseconds ?? nil])
+    }
+    guard let trace else { return }
+    log.info("gateway.ring", trace.logFields)
+    onTrace?(trace)
+  }
+
+  func failed(_ error: any Error) {
+    guard !(error is CancellationError) else { return }
+    var fields: [(String, JSONValue)] = [
+      ("code", .string((error as? KizunaSyncError)?.code ?? "\(type(of: error))"))
+    ]
+    switch http.last?.outcome {
+    case .failed(let failure): fields += [("reason", .string(failure.message))]
+    case .answered(let status, let code) where !(200..<300).contains(status):
+      fields += [("status", .int(status)), ("server_code", .string(orNull: code))]
+    default: break
+    }
+    log.log(.warning, "gateway.sync_failed", fields: fields)
+  }
+
+  func noSession(_ error: GatewayError) {
+    let isNews = state.withLock { state -> Bool in
+      defer { state.lacksSession = true }
+      return !state.lacksSession
+    }
+    log.log(
+      isNews ? .warning : .debug, "gateway.no_session",
+      ["kind": .string(error.kind.rawValue), "reason": .string(error.message)])
+  }
+
+  /// Whether runs were skipped for want of a session; true once.
+  func hadNoSession() -> Bool {
+    state.withLock { state in
+      defer { state.lacksSession = false }
+      return state.lacksSession
+    }
+  }
+
+  // MARK: Observing
+
+  func observe(_ scheduler: KizunaSyncScheduler, _ connection: RealtimeConnection, _ session: SupabaseSession) {
+    let endRuns = scheduler.onRun { [weak self] in self?.finished($0) }
+    let endHealth = scheduler.onHealth { [weak self, connection, session] health in
+      self?.pathChanged(isOffline: health.phase == .offline, connection, session)
+    }
+    let status = Task { [weak self] in
+      for await status in connection.statusUpdates { self?.connectionChanged(status) }
+    }
+    let ends = Ends(all: [endRuns, endHealth])
+    state.withLock { state in
+      state.endings = ends.all
+      state.status = status
+    }
+  }
+
+  private struct Ends: @unchecked Sendable {  // the scheduler's closures only cancel a subscription behind its lock
+    let all: [() -> Void]
+  }
+
+  func end() {
+    let (ends, status) = state.withLock { state -> (Ends, Task<Void, Never>?) in
+      defer {
+        state.endings = []
+        state.status = nil
+      }
+      return (Ends(all: state.endings), state.status)
+    }
+    for end in ends.all { end() }
+    status?.cancel()
+  }
+
+  /// What the scheduler learns about the network concerns the doorbell and the session too.
+  private func pathChanged(isOffline: Bool, _ connection: RealtimeConnection, _ session: SupabaseSession) {
+    let isChange = state.withLock { state -> Bool in
+      defer { state.wasOffline = isOffline }
+      return state.wasOffline != isOffline
+    }
+    guard isChange else { return }
+    log.info(isOffline ? "gateway.offline" : "gateway.online")
+    connection.hint(isOffline ? .pathUnsatisfied : .pathSatisfied)
+    if !isOffline { Task { await session.retryNow() } }
+  }
+
+  private func connectionChanged(_ status: RealtimeStatus) {
+    let isChange = state.withLock { state -> Bool in
+      defer { state.isReady = status.isReady }
+      return state.isReady != status.isReady
+    }
+    guard isChange else { return }
+    log.info(status.isReady ? "gateway.ready" : "gateway.not_ready", ["topics": .int(status.topics.count)])
+  }
+}
+
+extension RealtimeRing.Cause {
+  /// For logs and `listen`.
+  package var name: String {
+    switch self {
+    case .joined: "join"
+    case .broadcast: "broadcast"
+    case .change: "change"
+    case .replicationReady: "replication_ready"
+    case .oversized: "oversized"
+    }
+  }
+}
+
+extension RingTrace {
+  /// The points in nanoseconds of `CLOCK_MONOTONIC`, which other processes of the host can compare with theirs.
+  var logFields: KeyValuePairs<String, JSONValue> {
+    [
+      "frame_received_ns": .int(Int64(clamping: frameReceivedAt)),
+      "scheduler_woken_ns": .int(Int64(clamping: wokenAt)), "request_sent_ns": .int(Int64(clamping: requestSentAt)),
+      "response_received_ns": .int(Int64(clamping: responseReceivedAt)),
+      "committed_ns": .int(Int64(clamping: committedAt)),
+    ]
+  }
+}

@@ -1,0 +1,34 @@
+import HTTPClient
+import HostKit
+import KizunaSync
+import SupabaseRealtime
+
+/// What a gateway reaches the world with. Tests replace them.
+public struct GatewayParts: Sendable {
+  public var http: any HTTPTransport
+  public var realtime: any RealtimeTransport
+  public var clock: any HostClock
+  /// Says whether the network path is worth trying; nil takes the host's routing table.
+  public var pathMonitor: (@Sendable () -> any KizunaSyncPathMonitor)?
+  /// Ends what was made for this gateway alone.
+  public var shutdown: @Sendable () async -> Void
+
+  public init(
+    http: any HTTPTransport, realtime: any RealtimeTransport, clock: any HostClock = SystemClock.shared,
+    pathMonitor: (@Sendable () -> any KizunaSyncPathMonitor)? = nil,
+    shutdown: @escaping @Sendable () async -> Void = {}
+  ) {
+    self.http = http
+    self.realtime = realtime
+    self.clock = clock
+    self.pathMonitor = pathMonitor
+    self.shutdown = shutdown
+  }
+
+  /// libcurl, libwebsockets and the system's clock; proxies as the environment says.
+  public static func live() -> GatewayParts {
+    let http = CurlHTTPClient(
+      CurlHTTPClient.Settings(proxy: ProxyRule(environment: ProcessEnvironment.variables)))
+    return GatewayParts(http: http, realtime: LibwebsocketsTransport(http: http), shutdown: { await http.shutdown() })
+  }
+}

@@ -1,0 +1,83 @@
+import HTTPClient
+import HostKit
+import KizunaSync
+import SupabaseSession
+
+/// A client and the session whose tokens it uses: what `run` and `sync` have in common.
+final class SignedInClient: Sendable {
+  let configuration: GatewayConfiguration
+  let client: KizunaSyncClient
+  let session: SupabaseSession
+  let http: ObservedHTTP
+  private let log: HostLog
+
+  init(_ configuration: GatewayConfiguration, parts: GatewayParts, log: HostLog) {
+    self.configuration = configuration
+    self.log = log
+    http = ObservedHTTP(parts.http)
+    client = KizunaSyncClient(http: http, clock: parts.clock, log: log)
+    session = configuration.makeSession(
+      http: parts.http, stateFile: configuration.sessionFile, clock: parts.clock, log: log)
+  }
+
+  /// Locks and opens the database. Before anything else: the lock also guards the session's file.
+  func open() async throws(GatewayError) {
+    do {
+      try await client.create(configuration.clientConfiguration)
+      let buckets = configuration.buckets
+      if !buckets.isEmpty { try await client.setBucket(buckets.mapValues(Self.plain)) }
+    } catch let error as KizunaSyncError {
+      if error.code == ErrorCode.storeUnavailable.rawValue,
+        KizunaSyncReplicaStatus.holder(ofDatabase: configuration.database) != nil
+      {
+        throw GatewayError(.locked, error.message)
+      }
+      throw GatewayError(error, last: http.last)
+    } catch {
+      throw GatewayError(.other, "\(error)")
+    }
+  }
+
+  private static func plain(_ value: JSONValue) -> Any {
+    switch value {
+    case .string(let text): text
+    case .bool(let flag): flag
+    case .number(let number): number.int64.map { Int($0) } ?? number.double
+    case .null, .array, .object: value.description
+    }
+  }
+
+  /// Gets a token that is good now and gives it to the client.
+  func signIn() async throws(GatewayError) {
+    do {
+      try await client.setAccessToken(session.accessToken().value)
+    } catch let failure as SessionFailure {
+      throw GatewayError(failure)
+    } catch let error as KizunaSyncError {
+      throw GatewayError(error, last: http.last)
+    } catch {
+      throw GatewayError(.other, "\(error)")
+    }
+  }
+
+  /// One push and pull. A token the server refuses is reported to the session, which gets another.
+  ///
+  /// - Throws: `KizunaSyncError`, `CancellationError`.
+  func sync() async throws {
+    let token = session.currentToken
+    do {
+      try await client.sync()
+    } catch {
+      if error is KizunaSyncError, let token, case .answered(status: 401, _) = http.last?.outcome {
+        await session.invalidate(token.value)
+      }
+      throw error
+    }
+  }
+
+  /// Ends the client, then the session.
+  func close() async {
+    await client.dispose()
+    await session.stop()
+  }
+}

@@ -1,0 +1,101 @@
+import HTTPClient
+import HostKit
+import KizunaDoorbell
+import KizunaSync
+
+/// One run of the bench: a gateway, somebody who writes, and the floor, turn by turn.
+struct Bench {
+  private let configuration: GatewayConfiguration
+  private let isEmbedded: Bool
+  private let folder: String
+  private let log: HostLog
+
+  /// Rings before the measured ones: connections open, statements are prepared, caches fill.
+  private static let warmUp = 10
+  private static let patience: UInt64 = .seconds(10)
+
+  init(_ configuration: GatewayConfiguration, isEmbedded: Bool, folder: String, log: HostLog) {
+    self.configuration = configuration
+    self.isEmbedded = isEmbedded
+    self.folder = folder
+    self.log = log
+  }
+
+  func run(rings: Int) async throws -> BenchReport {
+    let (traces, continuation) = AsyncStream.makeStream(of: RingTrace?.self)
+    var parts = GatewayParts.live()
+    let capturing = CapturingHTTP(parts.http)
+    parts.http = capturing
+    let gateway = Gateway(configuration, parts: parts, log: log) { continuation.yield($0) }
+    try await gateway.start()
+    let floor = BenchFloor(
+      database: folder + "/floor.db", webSocketURL: try ServerURL(configuration.webSocketURL, for: .webSocket),
+      key: configuration.publishableKey.value)
+    do {
+      try await ready(gateway)
+      let token = try await gateway.session.accessToken().value
+      let source =
+        isEmbedded
+        ? BenchSource.embedded(configuration, token: token)
+        : try await BenchSource.configured(configuration, client: gateway.client, token: token)
+      var report = BenchReport(
+        firstStage: isEmbedded ? RingStage.broadcast.title : "write sent → frame received")
+      var iterator = traces.makeAsyncIterator()
+      for number in 0..<(Self.warmUp + rings) {
+        let isMeasured = number >= Self.warmUp
+        let sentAt = try await source.ring()
+        let timer = SystemClock.shared.schedule(after: Self.patience) { continuation.yield(nil) }
+        let trace = await iterator.next() ?? nil
+        timer.cancel()
+        let committedAt = isEmbedded ? try await source.committedAt() : sentAt
+        guard let pull = capturing.lastPull else { continue }
+        let sample = try await floor.sample(pull: pull)
+        guard isMeasured else { continue }
+        guard let trace, let committedAt, let stages = trace.durations(serverCommittedAt: committedAt) else {
+          report.lost += 1
+          continue
+        }
+        report.add(stages, sample)
+      }
+      await source.close()
+      await floor.close()
+      await gateway.stop()
+      return report
+    } catch {
+      await floor.close()
+      await gateway.stop()
+      throw error
+    }
+  }
+
+  /// Waits until the topics are joined and the first pull is done.
+  private func ready(_ gateway: Gateway) async throws {
+    let (events, continuation) = AsyncStream.makeStream(of: Bool.self)
+    let timer = SystemClock.shared.schedule(after: .seconds(30)) { continuation.yield(false) }
+    defer { timer.cancel() }
+    for await status in gateway.connection.statusUpdates {
+      if status.isReady { break }
+      if let failure = status.lastFailure, status.attempt >= 3 {
+        throw CommandFailure(.unreachable, "Realtime cannot be reached: \(failure)")
+      }
+    }
+    let end = gateway.scheduler.onHealth { health in
+      if health.lastSuccessAt != nil, health.attemptStartedAt == nil { continuation.yield(true) }
+    }
+    defer { end() }
+    for await isReady in events {
+      if isReady { return }
+      throw CommandFailure(.unreachable, "the first sync did not succeed within 30 s")
+    }
+  }
+}
+
+extension BenchReport {
+  fileprivate mutating func add(_ durations: [RingStage: UInt64], _ floor: BenchFloor.Sample) {
+    for (stage, duration) in durations { stages[stage, default: []].append(duration) }
+    totals.append(durations.values.reduce(0, +))
+    webSocket.append(floor.webSocket)
+    request.append(floor.request)
+    transaction.append(floor.transaction)
+  }
+}

@@ -1,0 +1,78 @@
+import HTTPClient
+import HostKit
+import KizunaDoorbell
+import PhoenixChannels
+import SupabaseRealtime
+
+/// What `listen` connects to, from a configuration, from options, or from both, options first.
+struct ListenTarget {
+  var realtime: RealtimeConfiguration
+  /// Names without prefix.
+  var topics: [String]
+  /// Nil joins with the key alone.
+  var credentials: (any RealtimeCredentials)?
+  /// Ends what the credentials need.
+  var close: @Sendable () async -> Void = {}
+
+  static let options: [OptionSpecification] = [
+    ConfigurationOption.option,
+    .value("table", "NAME", "a table whose topic is joined; default all of the configuration", repeatable: true),
+    .value("url", "URL", "the project's address"),
+    .value("realtime-url", "URL", "the WebSocket's own address, ws:// or wss://"),
+    .value("publishable-key", "KEY", "the key that opens the connection"),
+    .value("access-token", "TOKEN", "the signed-in user's token, for private channels"),
+    .choice("vsn", PhoenixVersion.allCases.map(\.rawValue), "the serializer version; default 2.0.0"),
+    .flag("public", "join public channels; Kizuna's are private"),
+  ]
+
+  /// - Throws: `UsageError`, `ConfigurationError`.
+  static func resolve(_ arguments: Arguments, http: any HTTPTransport, log: HostLog) throws -> ListenTarget {
+    let configuration = try arguments.value("config").map { _ in try ConfigurationOption.load(arguments, log: log) }
+    let project = try url(arguments, "url", .http)
+    let webSocket = try url(arguments, "realtime-url", .webSocket)
+    var endpoint: RealtimeConfiguration.Endpoint
+    switch (webSocket, project, configuration) {
+    case (let webSocket?, _, _): endpoint = .webSocket(webSocket)
+    case (nil, let project?, _): endpoint = .project(project)
+    case (nil, nil, let configuration?):
+      endpoint = configuration.realtimeURL.map { .webSocket($0) } ?? .project(configuration.url)
+    case (nil, nil, nil): throw UsageError("--config FILE is missing, or --url URL or --realtime-url URL instead of it")
+    }
+    guard let key = arguments.value("publishable-key") ?? configuration?.publishableKey.value, !key.isEmpty else {
+      throw UsageError("--publishable-key is missing: --publishable-key KEY")
+    }
+    let given = arguments.values("table")
+    let tables = given.isEmpty ? (configuration?.tables.keys.sorted() ?? []) : given
+    guard !tables.isEmpty else { throw UsageError("--table is missing: --table NAME") }
+    var realtime = RealtimeConfiguration(
+      endpoint: endpoint, apiKey: key, version: arguments.value("vsn").flatMap(PhoenixVersion.init) ?? .v2)
+    realtime.policy.privateChannels = !arguments.flag("public")
+
+    var target = ListenTarget(realtime: realtime, topics: tables.map { "kizunasync:\($0)" })
+    if let token = arguments.value("access-token") {
+      target.credentials = FixedCredentials(token: token)
+    } else if let configuration {
+      let session = configuration.makeSession(http: http, stateFile: nil, log: log)
+      target.credentials = SessionCredentials(session)
+      target.close = { await session.stop() }
+    }
+    return target
+  }
+
+  private static func url(
+    _ arguments: Arguments, _ option: String, _ use: ServerURL.Use
+  ) throws(UsageError) -> ServerURL? {
+    guard let text = arguments.value(option) else { return nil }
+    do throws(ServerURLError) { return try ServerURL(text, for: use) } catch {
+      throw UsageError("--\(option): \(error.message)")
+    }
+  }
+}
+
+/// One token, as given on the command line.
+private struct FixedCredentials: RealtimeCredentials {
+  let token: String
+
+  /// A refused token cannot be replaced here.
+  func accessToken(refresh: Bool) async throws -> String? { refresh ? nil : token }
+}

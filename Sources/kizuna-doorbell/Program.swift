@@ -1,0 +1,14 @@
+import HostKit
+
+@main
+enum Program {
+  static func main() async {
+    // First of all, while there is one thread.
+    ProcessSignals.shared.start()
+    let program = CommandProgram(
+      name: "kizuna-doorbell", summary: "Keeps a local SQLite replica of Supabase tables, near real time.",
+      verbs: [RunVerb.command, SyncVerb.command, StatusVerb.command, ListenVerb.command, BenchVerb.command],
+      explain: Failures.explain)
+    await program.main()
+  }
+}

@@ -1,0 +1,17 @@
+import HostKit
+import KizunaDoorbell
+
+/// `--config F`, for the verbs that have it.
+enum ConfigurationOption {
+  static let option = OptionSpecification.value("config", "FILE", "the configuration, JSON with comments")
+
+  /// Reads the file and logs its warnings.
+  static func load(_ arguments: Arguments, log: HostLog) throws -> GatewayConfiguration {
+    let file = try arguments.required("config")
+    let (configuration, warnings) = try GatewayConfiguration.load(file: file)
+    for warning in warnings {
+      log.warning("configuration.warning", ["file": .string(file), "text": .string(warning.description)])
+    }
+    return configuration
+  }
+}

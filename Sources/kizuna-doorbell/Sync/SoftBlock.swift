@@ -1,0 +1,12 @@
+/// What to say about a replica that does not synchronise any more.
+enum SoftBlock {
+  static func sentence(_ reason: String) -> String {
+    switch reason {
+    case "reset_required":
+      "the server refuses this data version as too old; update the app and its schemaVersion, then start with a new database"
+    case "identity_changed":
+      "the database belongs to another user than the one signed in; sign in as that user or use another database"
+    default: "the replica is blocked: \(reason)"
+    }
+  }
+}

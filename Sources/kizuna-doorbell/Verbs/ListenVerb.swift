@@ -1,0 +1,59 @@
+import HTTPClient
+import HostKit
+import KizunaDoorbell
+import SupabaseRealtime
+
+/// `listen`: the doorbell alone, without a database.
+enum ListenVerb {
+  static let command = Command(
+    CommandSpecification(
+      invocation: "kizuna-doorbell listen",
+      summary: "Prints one JSON line per state change and per ring; needs no database.",
+      options: ListenTarget.options + LogOutput.options), run: run)
+
+  private enum End: Sendable {
+    case asked
+    case failed(CommandFailure)
+  }
+
+  private static func run(_ arguments: Arguments) async throws -> ExitCode {
+    let log = LogOutput.log(from: arguments)
+    let parts = GatewayParts.live()
+    let target = try ListenTarget.resolve(arguments, http: parts.http, log: log)
+    let connection = RealtimeConnection(
+      target.realtime, transport: parts.realtime, credentials: target.credentials, log: log)
+    let (ends, continuation) = AsyncStream.makeStream(of: End.self)
+    ProcessSignals.shared.onStop { continuation.yield(.asked) }
+    ProcessSignals.shared.onWake { connection.hint(.manual) }
+    let clock = SystemClock.shared
+
+    let subscription = try connection.subscribe(topics: target.topics) { ring in
+      // The line is written on the transport's thread, so that lines have the order of the frames.
+      if !StandardStreams.print(ListenLines.ring(ring, wallMilliseconds: clock.wallMilliseconds)) {
+        continuation.yield(.asked)
+      }
+    }
+    let states = Task {
+      var wasReady = false
+      for await status in connection.statusUpdates {
+        let line = ListenLines.state(status, now: clock.now, wallMilliseconds: clock.wallMilliseconds)
+        if !StandardStreams.print(line) { continuation.yield(.asked) }
+        wasReady = wasReady || status.isReady
+        if !wasReady, let failure = ListenVerdict.failure(status) { continuation.yield(.failed(failure)) }
+      }
+    }
+    connection.start()
+    var end = End.asked
+    for await first in ends {
+      end = first
+      break
+    }
+    subscription.cancel()
+    await connection.stop()
+    states.cancel()
+    await target.close()
+    await parts.shutdown()
+    if case .failed(let failure) = end { throw failure }
+    return .ok
+  }
+}

@@ -1,0 +1,45 @@
+import Glibc
+import HostKit
+import KizunaDoorbell
+
+/// `run`: the gateway in the foreground.
+enum RunVerb {
+  static let command = Command(
+    CommandSpecification(
+      invocation: "kizuna-doorbell run",
+      summary: "Keeps the replica in step until SIGINT or SIGTERM; SIGHUP wakes it.",
+      options: [ConfigurationOption.option] + LogOutput.options), run: run)
+
+  /// After a signal everything is over within this time, whatever hangs. Ending in the middle loses nothing: it is what
+  /// happens when the power fails.
+  private static let stopDeadline: UInt64 = .seconds(9)
+
+  private static func run(_ arguments: Arguments) async throws -> ExitCode {
+    let log = LogOutput.log(from: arguments)
+    let configuration = try ConfigurationOption.load(arguments, log: log)
+    let gateway = Gateway(configuration, log: log)
+    ProcessSignals.shared.onWake { gateway.wake() }
+    try await gateway.start()
+    let end = await firstEnd(of: gateway)
+    let watchdog = SystemClock.shared.schedule(after: stopDeadline) {
+      log.warning("gateway.stop_overdue")
+      exit(ExitCode.ok.rawValue)
+    }
+    await gateway.stop()
+    watchdog.cancel()
+    if let end { throw end }
+    return .ok
+  }
+
+  /// Waits until the process is told to stop, which is the usual end, or until the gateway cannot go on.
+  private static func firstEnd(of gateway: Gateway) async -> GatewayError? {
+    let (ends, continuation) = AsyncStream.makeStream(of: GatewayError?.self)
+    ProcessSignals.shared.onStop {
+      ProcessSignals.shared.onStop { exit(ExitCode.interrupted.rawValue) }
+      continuation.yield(nil)
+    }
+    gateway.onEnd { continuation.yield($0) }
+    for await end in ends { return end }
+    return nil
+  }
+}

@@ -1,0 +1,72 @@
+import HostKit
+import KizunaDoorbell
+import KizunaSync
+
+/// `status`: what the database tells, also while a `run` is active.
+enum StatusVerb {
+  static let command = Command(
+    CommandSpecification(
+      invocation: "kizuna-doorbell status", summary: "Shows the state of the replica from its database.",
+      options: [ConfigurationOption.option, .flag("json", "print one JSON object")] + LogOutput.options), run: run)
+
+  private static func run(_ arguments: Arguments) async throws -> ExitCode {
+    let configuration = try ConfigurationOption.load(arguments, log: LogOutput.log(from: arguments))
+    // Nothing else runs in this process, so the read may block.
+    let status = try KizunaSyncReplicaStatus.read(databasePath: configuration.database)
+    let now = SystemClock.shared.wallMilliseconds
+    if arguments.flag("json") {
+      StandardStreams.print(JSONWriter.text(json(status, configuration, now: now)))
+    } else {
+      for line in text(status, configuration, now: now) { StandardStreams.print(line) }
+    }
+    return .ok
+  }
+
+  private static func json(
+    _ status: KizunaSyncReplicaStatus, _ configuration: GatewayConfiguration, now: Int64
+  ) -> JSONValue {
+    let oldest = status.oldestWrite.map { write -> JSONValue in
+      [
+        "table": .string(write.table), "age_s": .int(max(0, (now - write.at) / 1000)),
+        "attempts": .int(write.attempts), "last_error": .string(orNull: write.lastError),
+      ]
+    }
+    return [
+      "database": .string(configuration.database), "cursor": .string(status.cursor),
+      "client_id": .string(orNull: status.clientID), "outbox_depth": .int(status.outboxDepth),
+      "oldest_write": oldest ?? nil, "rejections": .int(status.rejections), "overwrites": .int(status.overwrites),
+      "parked_rows": .int(status.parkedRows), "blocked": .string(orNull: status.softBlock),
+      "last_sync": .string(orNull: status.lastSyncAt.map(UTCTimestamp.text(milliseconds:))),
+      "tables": .object(status.rows.mapValues { ["rows": .int($0)] }),
+      "running": .bool(status.holder != nil), "pid": status.holder?.processID.map { .int(Int($0)) } ?? nil,
+    ]
+  }
+
+  private static func text(
+    _ status: KizunaSyncReplicaStatus, _ configuration: GatewayConfiguration, now: Int64
+  ) -> [String] {
+    let holder = status.holder.map { holder in
+      "synchronised by process \(holder.processID.map(String.init) ?? "(unknown)")"
+    }
+    var lines = [
+      "database    \(configuration.database), \(holder ?? "not synchronised by any process now")",
+      "cursor      \(status.cursor)",
+      "last sync   \(status.lastSyncAt.map { "\(UTCTimestamp.text(milliseconds: $0)), or up to a minute later" } ?? "never")",
+      "outbox      \(status.outboxDepth) write\(status.outboxDepth == 1 ? "" : "s")",
+    ]
+    if let write = status.oldestWrite {
+      let error = write.lastError.map { ", last error: \($0)" } ?? ""
+      lines.append(
+        "            oldest \(max(0, (now - write.at) / 1000)) s ago, table \(write.table), \(write.attempts) attempts\(error)"
+      )
+    }
+    lines.append(
+      "refused     \(status.rejections) writes; \(status.overwrites) columns overwritten; \(status.parkedRows) rows parked"
+    )
+    if let block = status.softBlock { lines.append("blocked     \(SoftBlock.sentence(block))") }
+    for (table, rows) in status.rows.sorted(by: { $0.key < $1.key }) {
+      lines.append("table       \(table), \(rows) rows")
+    }
+    return lines
+  }
+}
