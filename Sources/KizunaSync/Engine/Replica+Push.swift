@@ -62,6 +62,8 @@ extension Replica {
         if verdict.reason == nil, verdict.serverRow == nil {
           // The image stays what a server sent: it learns of this write from the next checkpoint.
           try database.run("UPDATE _kizunasync_outbox SET state = 2 WHERE seq = ?", .integer(entry.seq))
+        } else if try saysNothingOfTheRow(verdict, entry) {
+          try removeEntry(entry)
         } else {
           try removeEntryAndShown(entry)
           try setImageFromServer(entry.table, pk: entry.pk, verdict.serverRow)
@@ -71,6 +73,14 @@ extension Replica {
       if !events.isEmpty { events.append(.localChanged) }
       return events
     }
+  }
+
+  /// A refused insert without a row may only mean that the user may not write such a row, not that there is none: what
+  /// the server sent before still stands, and its own word on it comes with the next pull. (A refused update or delete
+  /// without a row does mean that there is none to see.)
+  private func saysNothingOfTheRow(_ verdict: PushReply.Verdict, _ entry: OutboxEntry) throws -> Bool {
+    guard entry.op == .insert, verdict.reason == "RLS_DENIED", verdict.serverRow == nil else { return false }
+    return try image(entry.table, pk: entry.pk)?.row != nil
   }
 
   /// Ids remembered to recognise our own writes among reported conflicts.

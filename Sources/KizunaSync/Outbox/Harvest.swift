@@ -14,6 +14,8 @@ struct Harvest {
   private var touched: [Replica.RowID: Bool] = [:]
   private var order: [Replica.RowID] = []
   private var respelled: [(table: String, key: [SQLiteValue])] = []
+  /// Rows whose owner column was filled in their entry and is still to be filled in the table.
+  private var filled: Set<Replica.RowID> = []
   private var clock: HybridClock?
   private lazy var owner = try? replica.database.meta(.owner).text
 
@@ -46,7 +48,7 @@ struct Harvest {
       count += rows.count
       if rows.count < Self.batch { break }
       // Making a row again while the journal still holds changes of it would undo those: then go on to the end.
-      if let limit, count >= limit, respelled.isEmpty { break }
+      if let limit, count >= limit, !touched.values.contains(true) { break }
     }
     if let pending { try append(pending) }
     try finish()
@@ -77,7 +79,8 @@ struct Harvest {
 
   // MARK: One journal row
 
-  private mutating func take(_ row: JournalRow) throws {
+  private mutating func take(_ journalled: JournalRow) throws {
+    var row = journalled
     guard let layout = replica.layouts[row.table] else { return }
     let cells = row.op == "d" ? row.old : row.new
     guard let pk = layout.pk(of: cells) else { return }
@@ -102,16 +105,29 @@ struct Harvest {
       pending = nil
       return try enqueue(write, group: row.group)
     }
+    fillOwner(&row, layout, id)
     switch row.op {
-    case "u": try takeUpdate(row, layout, pk: pk)
+    case "u", "r": try takeUpdate(row, layout, id)
     case "d": try takeDelete(row, pk: pk, isClean: image == nil)
     default: try takeInsert(row, layout, pk: pk, isClean: image == nil)
     }
   }
 
-  private mutating func takeUpdate(_ row: JournalRow, _ layout: TableLayout, pk: String) throws {
+  /// An insert that leaves the owner column out means the signed-in user.
+  private mutating func fillOwner(_ row: inout JournalRow, _ layout: TableLayout, _ id: Replica.RowID) {
+    guard row.op == "i" || row.op == "r", let column = layout.ownerColumn, let position = layout.positions[column],
+      !layout.columns[position].isKey, row.new[position].isNull, let owner
+    else { return }
+    row.new[position] = .text(owner)
+    filled.insert(id)
+  }
+
+  private mutating func takeUpdate(_ row: JournalRow, _ layout: TableLayout, _ id: Replica.RowID) throws {
     let mask = values(row.new, layout) { row.new[$0] != row.old[$0] }
-    if !mask.isEmpty { try enqueue(row, pk: pk, op: .update, columns: mask) }
+    if mask.isEmpty { return }
+    try enqueue(row, pk: id.pk, op: .update, columns: mask)
+    // An owner that was taken away on purpose after it was filled must not be filled again.
+    if let column = layout.ownerColumn, mask[column] == .null { touched[id] = true }
   }
 
   private mutating func takeDelete(_ row: JournalRow, pk: String, isClean: Bool) throws {
@@ -139,15 +155,9 @@ struct Harvest {
       }
     }
     var columns = values(row.new, layout) { !row.new[$0].isNull }
-    if let column = layout.ownerColumn, let owner, columns[column] == nil, let known = layout[column], !known.isKey {
+    if let column = layout.ownerColumn, layout.positions[column] == nil, let owner {
+      // An app's table may do without the column; the server may not.
       columns[column] = .string(owner)
-      try replica.applying {
-        let name = SQL.name(column)
-        // Only the one cell: the journal may hold later changes of the row.
-        try database.run(
-          "UPDATE \(layout.quoted) SET \(name) = ? WHERE \(name) IS NULL AND \(layout.whereKey)",
-          [.text(owner)] + layout.keyPositions.map { row.new[$0] })
-      }
     }
     try enqueue(row, pk: pk, op: .insert, columns: columns)
   }
@@ -233,15 +243,33 @@ struct Harvest {
       let entries = try replica.entries(id.table, pk: id.pk)
       guard let image = try replica.image(id.table, pk: id.pk) else { continue }
       if entries.isEmpty {
+        if filled.contains(id) { try showOwner(image.row, id) }
         try replica.noteAbsent(id.table, pk: id.pk, row: image.row)
         try replica.removeImage(id.table, pk: id.pk)
       } else if touched[id] == true {
         try replica.applying { try replica.settle(id.table, pk: id.pk) }
       } else {
-        try replica.noteAbsent(id.table, pk: id.pk, row: Overlay.visible(image: image, entries: entries))
+        let visible = Overlay.visible(image: image, entries: entries)
+        if filled.contains(id) { try showOwner(visible, id) }
+        try replica.noteAbsent(id.table, pk: id.pk, row: visible)
       }
     }
     if !order.isEmpty { try replica.applying { try replica.retryParked() } }
+  }
+}
+
+extension Harvest {
+  /// Only the one cell: the journal may hold later changes of the row.
+  private func showOwner(_ visible: RowMap?, _ id: Replica.RowID) throws {
+    let layout = try replica.layout(id.table)
+    guard let column = layout.ownerColumn, let value = visible?[column], !value.isNull else { return }
+    let cell = CellCodec.encode(value, kind: layout[column]?.kind)
+    let name = SQL.name(column)
+    try replica.applying {
+      try database.run(
+        "UPDATE \(layout.quoted) SET \(name) = ? WHERE \(name) IS NULL AND \(layout.whereKey)",
+        [cell] + layout.keyCells(id.pk))
+    }
   }
 }
 

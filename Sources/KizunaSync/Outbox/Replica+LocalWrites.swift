@@ -35,8 +35,12 @@ extension Replica {
     let pk = try settleKey(&write, layout)
     do {
       return try database.savepoint { try perform(write, pk: pk) }
-    } catch let error as SQLiteError where error.isConstraint {
-      throw StoreFailure.describe(error, path: settings.path)
+    } catch {
+      if database.isInTransaction { try reloadLayouts() }
+      if let error = error as? SQLiteError, error.isConstraint {
+        throw StoreFailure.describe(error, path: settings.path)
+      }
+      throw error
     }
   }
 

@@ -9,6 +9,9 @@ import HostKit
 /// `recursive_triggers` is off, which is the default everywhere. BEFORE triggers note the rows that might go, AFTER
 /// triggers log those that went and were not logged otherwise. `OR IGNORE`, `DO NOTHING` and `DO UPDATE` fire the BEFORE
 /// trigger too; nothing is deleted there and nothing is logged.
+///
+/// Operations in the journal: `i` insert, `u` update, `r` an insert that replaced the row of its own key, `d` delete. A
+/// change of the key is a `d` and an `i`.
 struct CaptureTriggers {
   /// A column and the number its values have in the journal.
   struct Column {
@@ -154,7 +157,7 @@ struct CaptureTriggers {
       when: "after", "insert", active,
       [
         checkKey, logDisplaced(),
-        log("u", into: "\(newSlots), \(oldSlots)", "\(newValues), \(noted) FROM \(own)"),
+        log("r", into: "\(newSlots), \(oldSlots)", "\(newValues), \(noted) FROM \(own)"),
         log("i", into: newSlots, "\(newValues) WHERE NOT EXISTS (SELECT 1 FROM \(own))"),
         dropNotes,
       ].joined(separator: " "))

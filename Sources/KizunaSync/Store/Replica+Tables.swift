@@ -159,7 +159,7 @@ extension Replica {
   private func journalUnseenCells(_ table: String, _ columns: [String]) throws {
     try reloadLayout(table)
     let layout = try layout(table)
-    let pending = "SELECT seq FROM _kizunasync_capture WHERE tbl = ? AND op IN ('i', 'u') AND seq > ?"
+    let pending = "SELECT seq FROM _kizunasync_capture WHERE tbl = ? AND op <> 'd' AND seq > ?"
     let harvested = try database.meta(.harvested)
     for seq in try database.map(pending, [.text(table), harvested.isNull ? 0 : harvested], { $0.int64(0) }) {
       for column in columns {

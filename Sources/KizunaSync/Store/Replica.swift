@@ -81,9 +81,8 @@ final class Replica {
         return try body()
       }
     } catch {
-      // Columns and kinds learned in the transaction are gone with it.
-      schemaCookie = -1
       isApplying = false
+      try? forgetUndone()
       throw error
     }
   }
@@ -121,6 +120,14 @@ final class Replica {
       throw KizunaSyncError(.unknownTable, "the table \(table) is not configured")
     }
     return layout
+  }
+
+  /// Columns and kinds that were learned are gone with what was rolled back.
+  func forgetUndone() throws {
+    schemaCookie = -1
+    try reloadLayouts()
+    // The next transaction looks at the tables themselves.
+    schemaCookie = -1
   }
 
   func reloadLayouts() throws {

@@ -70,7 +70,8 @@ final class TableLayout {
 
   private(set) lazy var quoted = SQL.name(name)
   private(set) lazy var whereKey = config.key.map { "\(SQL.name($0)) = ?" }.joined(separator: " AND ")
-  private(set) lazy var allColumns = SQL.names(columns.map(\.name))
+  /// Qualified, because SQLite takes a quoted name that is no column for a text.
+  private(set) lazy var allColumns = SQL.names(columns.map(\.name), prefix: quoted + ".")
   private(set) lazy var keyColumns = SQL.names(config.key)
 
   private(set) lazy var selectRow = "SELECT \(allColumns) FROM \(quoted) WHERE \(whereKey)"

@@ -395,7 +395,12 @@ extension Replica {
       let wanted = Overlay.visible(image: image, entries: try entries(id.table, pk: id.pk))
       let seen = try row(id.table, pk: id.pk)
       if plain(wanted) != plain(seen) {
-        broken.append("\(id) shows \(seen.map { "\($0)" } ?? "nothing"), not image and queue")
+        let queue = try entries(id.table, pk: id.pk).map {
+          "\($0.seq) \($0.op) \($0.columns) \($0.transforms ?? "") \($0.state)"
+        }
+        broken.append(
+          "\(id.pk) shows \(seen.map { "\($0)" } ?? "nothing"), not \(wanted.map { "\($0)" } ?? "nothing"): \(image) with \(queue)"
+        )
       }
     }
     if try database.exists("SELECT 1 FROM _kizunasync_ctl WHERE applying <> 0") { broken.append("left applying") }

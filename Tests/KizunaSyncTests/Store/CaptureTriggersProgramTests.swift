@@ -146,7 +146,7 @@ import Testing
       switch op {
       case "i":
         if shadow.updateValue(new, forKey: new[0]) != nil { return "an insert over a row" }
-      case "u":
+      case "u", "r":
         if shadow[old[0]] != old { return "an update with other old values" }
         shadow[new[0]] = new
       default:

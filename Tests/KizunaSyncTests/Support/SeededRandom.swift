@@ -5,12 +5,17 @@ struct SeededRandom: RandomNumberGenerator {
   private var state: UInt64
 
   init(_ seed: UInt64) {
-    state = seed &* 0x9E37_79B9_7F4A_7C15 &+ 1
+    // The seed is mixed: neighbouring seeds would otherwise give the same sequence, one number further on.
+    state = Self.mixed(seed &+ 0x9E37_79B9_7F4A_7C15)
   }
 
   mutating func next() -> UInt64 {
     state &+= 0x9E37_79B9_7F4A_7C15
-    var z = state
+    return Self.mixed(state)
+  }
+
+  private static func mixed(_ value: UInt64) -> UInt64 {
+    var z = value
     z = (z ^ (z >> 30)) &* 0xBF58_476D_1CE4_E5B9
     z = (z ^ (z >> 27)) &* 0x94D0_49BB_1331_11EB
     return z ^ (z >> 31)
