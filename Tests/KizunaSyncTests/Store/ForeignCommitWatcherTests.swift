@@ -87,7 +87,7 @@ import Testing
   }
 
   @Test func aFolderThatIsMissingIsReported() throws {
-    #expect(throws: ForeignCommitWatcherError(directory: "/nowhere", errno: ENOENT)) {
+    #expect(throws: HostFileError(path: "/nowhere", code: ENOENT)) {
       try ForeignCommitWatcher(database: "/nowhere/a.db") {}
     }
   }
