@@ -39,6 +39,7 @@ public final class LocalStackServices: Sendable {
       }
     }
     self.directory = directory
+    state.maintain(now: wall())
     let secret = try Self.secret(configuration, directory)
     tokens = StackTokens(secret: secret, issuedAt: wall() / 1000)
 
@@ -53,6 +54,16 @@ public final class LocalStackServices: Sendable {
       journal: { [directory] changes in try directory?.append(["a": .array(changes.map(\.json))]) })
     rpc = RPCService(server: server, tokens: tokens, wallMilliseconds: wall)
     foldLongJournal()
+    maintainDaily(clock)
+  }
+
+  private func maintainDaily(_ clock: any HostClock) {
+    clock.schedule(after: .seconds(86_400)) { [weak self] in
+      guard let self else { return }
+      // What the journal refuses is tried again tomorrow.
+      Task { try? await self.server.maintain() }
+      maintainDaily(clock)
+    }
   }
 
   private static func secret(

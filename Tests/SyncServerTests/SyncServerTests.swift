@@ -48,6 +48,22 @@ import Testing
     #expect(commits.withLock { $0.map(\.seqs) } == [2...3])
   }
 
+  @Test func whatNoClientCanSeeRingsNobody() async throws {
+    let server = SyncServer(
+      configuration: SyncServerConfiguration(tables: ["todos": SyncTable(bucketColumn: "owner_id", conflictMode: .hlc)])
+    )
+    let row: [String: JSONValue] = ["owner_id": "u"]
+    try await server.upsert("todos", "a", row, hlc: "2026-01-01T00:00:01.000Z|0|n")
+    try await server.upsert("todos", "b", row)
+    try await server.delete("todos", "b")
+    let commits = Locked<[SyncCommit]>([])
+    await server.onCommit { commit in commits.withLock { $0.append(commit) } }
+    try await server.upsert("todos", "a", row, hlc: "2026-01-01T00:00:02.000Z|0|n")
+    try await server.reap()
+    #expect(commits.withLock { $0.map(\.tables) } == [[], []], "a newer clock, a reaped tombstone")
+    #expect(commits.withLock { $0.map(\.seqs) } == [nil, nil])
+  }
+
   @Test func writesOfOneTransactionStandTogether() async {
     let server = SyncServer(configuration: configuration)
     let commits = Locked(0)

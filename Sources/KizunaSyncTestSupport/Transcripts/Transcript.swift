@@ -103,5 +103,10 @@ public struct TranscriptError: Error, Sendable, Hashable, CustomStringConvertibl
   public let place: String
   public let reason: String
 
+  public init(place: String, reason: String) {
+    self.place = place
+    self.reason = reason
+  }
+
   public var description: String { "\(place): \(reason)" }
 }

@@ -28,17 +28,25 @@ public struct TranscriptExtras: Sendable {
     var extras = TranscriptExtras()
     switch name {
     case "lifecycle/001-checkpoint-expired-rehydrate":
-      let owner: JSONValue = "00000000-0000-4000-8000-a10000000001"
-      let first = "00000000-0000-4000-8000-e10000000001"
-      let lost: [String: JSONValue] = ["done": false, "owner_id": owner, "title": "pre-transcript row"]
-      let kept: [String: JSONValue] = [
-        "done": false, "owner_id": owner, "title": "created while the client was offline",
-      ]
+      let lost = todo("pre-transcript row")
       extras.history = [
-        .upsert(table: "todos", pk: first, columns: lost, hlc: nil), .delete(table: "todos", pk: first), .reap,
-        .upsert(table: "todos", pk: "00000000-0000-4000-8000-e10000000002", columns: kept, hlc: nil),
+        .upsert(table: "todos", pk: key(1), columns: lost, hlc: nil), .delete(table: "todos", pk: key(1)), .reap,
+        .upsert(table: "todos", pk: key(2), columns: todo("created while the client was offline"), hlc: nil),
       ]
-      extras.clientRows = [ClientRow(table: "todos", pk: first, row: lost)]
+      extras.clientRows = [ClientRow(table: "todos", pk: key(1), row: lost)]
+    case "lifecycle/005-bootstrap-after-reap-pages-to-completion":
+      extras.history = [
+        .upsert(table: "todos", pk: key(1), columns: todo("row one"), hlc: nil),
+        .upsert(table: "todos", pk: key(2), columns: todo("row two"), hlc: nil),
+        .upsert(table: "todos", pk: key(3), columns: todo("row three"), hlc: nil),
+        .delete(table: "todos", pk: key(3)), .reap,
+      ]
+    case "fencing/001-late-commit-delivered":
+      extras.firstSeq = 5
+      extras.heldWrites = [1: 5]
+    case "fencing/003-two-holes-both-delivered":
+      extras.firstSeq = 5
+      extras.heldWrites = [1: 6, 2: 6]
     case "pull/006-integer-key-pull-only":
       extras.columns = ["notices": ["id": .bigint]]
       extras.pullOnlyTables = ["notices"]
@@ -50,5 +58,11 @@ public struct TranscriptExtras: Sendable {
       }
     }
     return extras
+  }
+
+  private static func key(_ n: Int) -> String { "00000000-0000-4000-8000-e1000000000\(n)" }
+
+  private static func todo(_ title: String) -> [String: JSONValue] {
+    ["done": false, "owner_id": "00000000-0000-4000-8000-a10000000001", "title": .string(title)]
   }
 }

@@ -66,15 +66,12 @@ extension SyncServerState {
     guard let table = configuration.tables[mutation.table] else {
       throw RPCError("0A000", "table \(mutation.table) is not synchronised")
     }
-    let before = savepoint
-    let decision = outcome(of: mutation, table, &session)
-    var verdict: Verdict
-    switch decision {
+    let verdict: Verdict
+    switch outcome(of: mutation, table, &session) {
     case .applied:
       let row = mutation.transforms.isEmpty ? nil : visibleRow(mutation.table, mutation.key, session.caller)
       verdict = .applied(mutation.id, row: row)
     case .rejected(let reason, let showsRow):
-      rollback(to: before)
       let row = showsRow ? visibleRow(mutation.table, mutation.key, session.caller) : nil
       verdict = .rejected(mutation.id, reason, row: row)
     }
@@ -93,7 +90,7 @@ extension SyncServerState {
     return .rejected(id, reason, row: row)
   }
 
-  /// Applies one mutation or says why not; what a refused one already did is taken back by the caller.
+  /// Applies one mutation or says why not; a refused one has changed nothing.
   private mutating func outcome(
     of mutation: Mutation, _ table: SyncTable, _ session: inout PushSession
   ) -> PushDecision {

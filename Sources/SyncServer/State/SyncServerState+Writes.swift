@@ -81,7 +81,14 @@ extension SyncServerState {
     if highest > reapHorizon { make(.reapHorizon(highest)) }
   }
 
-  /// Forgets verdicts older than the clients' time to live.
+  /// Reaps old tombstones and forgets verdicts older than the clients' time to live, as a nightly job does.
+  public mutating func maintain(now: Int64) {
+    defer { endTransaction() }
+    dropTombstones(now: now)
+    pruneLedger(now: now)
+  }
+
+  /// As part of the running transaction.
   mutating func pruneLedger(now: Int64) {
     let oldest = now - Int64(configuration.clientTTLDays) * 86_400_000
     for (id, entry) in ledger where entry.decidedAt < oldest { make(.verdict(id: id, nil)) }

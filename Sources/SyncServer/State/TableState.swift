@@ -10,8 +10,6 @@ struct TableState: Sendable {
   mutating func set(_ row: StoredRow?, at key: ByteKey) -> StoredRow? {
     let old = rows[key]
     rows[key] = row
-    // A change of what is kept beside the row leaves its place in the log alone.
-    if let old, let row, old.seq == row.seq, old.bucket == row.bucket { return old }
     if let old { logs[old.bucket, default: SeqLog()].remove(.init(seq: old.seq, key: key, kind: .row)) }
     if let row { logs[row.bucket, default: SeqLog()].insert(.init(seq: row.seq, key: key, kind: .row)) }
     return old

@@ -54,6 +54,7 @@ import Testing
     try server.upsert("a", ["x": 1], hlc: hlc(1).stringValue)
     #expect(server.verdict(F.update(1, "a", ["x": 1], ["hlc": hlc(3)])) == "applied")
     #expect(server.state.horizon == 1)
+    #expect(server.pull().rows == ["a"])
     #expect(server.verdict(F.update(2, "a", ["x": 2], ["hlc": hlc(2)])) == "SUPERSEDED")
   }
 
