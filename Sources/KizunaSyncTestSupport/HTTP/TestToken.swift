@@ -4,7 +4,8 @@ import HostKit
 public enum TestToken {
   /// - Parameters:
   ///   - subject: the user.
-  ///   - issuedAt, expiresAt: seconds since 1970; left out when nil.
+  ///   - issuedAt: seconds since 1970; left out when nil.
+  ///   - expiresAt: likewise.
   public static func user(
     _ subject: String, issuedAt: Int64? = nil, expiresAt: Int64? = nil, claims: [String: JSONValue] = [:]
   ) -> String {

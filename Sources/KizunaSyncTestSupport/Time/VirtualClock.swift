@@ -6,8 +6,8 @@ import HostKit
 /// jobs they cause come to rest before time goes on. Nothing sleeps.
 ///
 /// Rest is found by looking, because Swift does not say when all tasks are idle: every enrolled thread has emptied its
-/// queue, no timer was armed or cancelled meanwhile, and no thread of the process is running (``Quiescence``). A test
-/// whose subject works outside of this process's threads waits for its event with ``settle(until:)`` instead.
+/// queue, no timer was armed or cancelled meanwhile, and no thread of the process is running (`Quiescence`). A test
+/// whose subject works outside of this process's threads waits for its event with ``settle(patience:until:)`` instead.
 public final class VirtualClock: HostClock {
   private struct Entry {
     let id: UInt64
