@@ -58,9 +58,23 @@ import Testing
     let after = try ServiceFixture(directory: copy.path)
     #expect(await after.services.server.dump() == before)
     try await after.services.close()
-    let again = try LocalStackServices(
-      LocalStackConfiguration(tables: after.services.configuration.tables, directory: try killed(copy).path))
-    #expect(await again.server.dump() == before)
+    let last = try killed(copy)
+    defer { last.remove() }
+    #expect(await (try ServiceFixture(directory: last.path)).services.server.dump() == before)
+  }
+
+  @Test func oldTombstonesAreReapedAtTheStart() async throws {
+    let folder = try TemporaryFolder()
+    defer { folder.remove() }
+    let fixture = try ServiceFixture(directory: folder.path)
+    try await fixture.services.server.upsert("todos", "k", ["owner_id": "u"])
+    try await fixture.services.server.delete("todos", "k")
+    let copy = try killed(folder)
+    defer { copy.remove() }
+    // This clock is the real one, months later.
+    let later = try LocalStackServices(
+      LocalStackConfiguration(tables: fixture.services.configuration.tables, directory: copy.path))
+    #expect(await later.server.dump() == "seq 2, reaped to 2\n")
   }
 
   @Test func aHalfWrittenLineIsForgotten() async throws {

@@ -109,7 +109,7 @@ extension Transcript.Fault {
     switch fault {
     case "drop-ack": self = .dropAck(target, request: try object.value("request"))
     case "transport-error":
-      self = .transportError(target, request: object.has("request") ? try object.value("request") : nil)
+      self = .transportError(target, request: object.optionalValue("request"))
     default: throw object.unknown("fault", fault)
     }
   }
@@ -160,6 +160,9 @@ private struct TranscriptObject {
     guard let value = json[name] else { throw expected("a value", name) }
     return value
   }
+
+  /// Nil when absent. (A plain `nil` would be read as JSON's null.)
+  func optionalValue(_ name: String) -> JSONValue? { json[name] }
 
   func members() throws(TranscriptError) -> [String: JSONValue] { json.objectValue ?? [:] }
 

@@ -48,7 +48,7 @@ import Testing
     #expect(read.context.maxPullScan == 7)
     #expect(read.context.tables["todos"]?.keyColumns == ["a", "b"])
     guard case .local(let local) = read.steps[3].kind, case .assert(let checks) = read.steps[7].kind,
-      case .fault(.transportError(.pull, request: nil)) = read.steps[6].kind
+      case .fault(.transportError(.pull, request: .none)) = read.steps[6].kind
     else {
       Issue.record("misread")
       return
