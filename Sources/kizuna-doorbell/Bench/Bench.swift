@@ -38,25 +38,14 @@ struct Bench {
         isEmbedded
         ? BenchSource.embedded(configuration, token: token)
         : try await BenchSource.configured(configuration, client: gateway.client, token: token)
-      var report = BenchReport(
-        firstStage: isEmbedded ? RingStage.broadcast.title : "write sent → frame received")
-      var iterator = traces.makeAsyncIterator()
-      for number in 0..<(Self.warmUp + rings) {
-        let isMeasured = number >= Self.warmUp
-        let sentAt = try await source.ring()
-        let timer = SystemClock.shared.schedule(after: Self.patience) { continuation.yield(nil) }
-        let trace = await iterator.next() ?? nil
-        timer.cancel()
-        let committedAt = isEmbedded ? try await source.committedAt() : sentAt
-        guard let pull = capturing.lastPull else { continue }
-        let sample = try await floor.sample(pull: pull)
-        guard isMeasured else { continue }
-        guard let trace, let committedAt, let stages = trace.durations(serverCommittedAt: committedAt) else {
-          report.lost += 1
-          continue
-        }
-        report.add(stages, sample)
+      let report: BenchReport
+      do {
+        report = try await measure(source, floor, traces, continuation, capturing, rings: rings)
+      } catch {
+        try? await source.restore()
+        throw error
       }
+      try await source.restore()
       await source.close()
       await floor.close()
       await gateway.stop()
@@ -66,6 +55,33 @@ struct Bench {
       await gateway.stop()
       throw error
     }
+  }
+
+  private func measure(
+    _ source: BenchSource, _ floor: BenchFloor, _ traces: AsyncStream<RingTrace?>,
+    _ continuation: AsyncStream<RingTrace?>.Continuation, _ capturing: CapturingHTTP, rings: Int
+  ) async throws -> BenchReport {
+    var report = BenchReport(firstStage: isEmbedded ? RingStage.broadcast.title : "write sent → frame received")
+    var iterator = traces.makeAsyncIterator()
+    for number in 0..<(Self.warmUp + rings) {
+      let sentAt = try await source.ring()
+      let timer = SystemClock.shared.schedule(after: Self.patience) { continuation.yield(nil) }
+      let trace = await iterator.next() ?? nil
+      timer.cancel()
+      let committedAt = isEmbedded ? try await source.committedAt() : sentAt
+      guard let pull = capturing.lastPull else { continue }
+      let sample = try await floor.sample(pull: pull)
+      guard number >= Self.warmUp else {
+        if trace == nil { throw CommandFailure(.failure, "a row was written, but no ring brought it within 10 s") }
+        continue
+      }
+      guard let trace, let committedAt, let stages = trace.durations(serverCommittedAt: committedAt) else {
+        report.lost += 1
+        continue
+      }
+      report.add(stages, sample)
+    }
+    return report
   }
 
   /// Waits until the topics are joined and the first pull is done.

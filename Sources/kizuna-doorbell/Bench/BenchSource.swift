@@ -2,8 +2,8 @@ import HostKit
 import KizunaDoorbell
 import KizunaSync
 
-/// Makes the server ring: by inserting rows into the embedded server, or by writing a cell of a configured server's row
-/// again as it is.
+/// Makes the server ring: by inserting rows into the embedded server, or by writing one text cell of a configured server
+/// with and without a space at its end, because a write that changes nothing does not ring. `restore` puts it back.
 actor BenchSource {
   private enum Change {
     case insert
@@ -21,6 +21,7 @@ actor BenchSource {
   private var writer: BenchWriter?
   private var commits: BareHTTP?
   private var seen = "0"
+  private var hasSpace = false
 
   private init(_ change: Change, _ configuration: GatewayConfiguration, token: String) {
     self.change = change
@@ -42,14 +43,24 @@ actor BenchSource {
     where table.syncMode == .readWrite && table.conflictMode == .arrival && table.key.count == 1 {
       let found = try await client.from(name).select().limit(1).execute() as? [[String: Any]]
       guard let row = found?.first, let id = row[table.key[0]].map({ "\($0)" }) else { continue }
-      var candidates = row.keys.sorted().filter { !table.key.contains($0) && row[$0] is String }
-      if case .owner(let column) = table.bucket { candidates = [column] }
-      guard let column = candidates.first, let value = row[column] as? String else { continue }
+      var fixed = Set(table.key)
+      switch table.bucket {
+      case .owner(let column), .column(let column, _): fixed.insert(column)
+      case .wholeTable: break
+      }
+      // A time or a uuid is text too, but takes no space.
+      let free = row.keys.sorted().filter { !fixed.contains($0) && (row[$0] as? String).map(isProse) == true }
+      guard let column = free.first, let value = row[column] as? String else { continue }
       return BenchSource(.touch(table: name, key: id, column: column, value: value), configuration, token: token)
     }
     throw CommandFailure(
       .failure,
-      "bench rings by writing a row again as it is, but no table that may be written has a row; insert one first")
+      "bench rings by changing a text cell and putting it back, but no table that may be written has a row with one; "
+        + "insert one first")
+  }
+
+  private static func isProse(_ text: String) -> Bool {
+    text.contains { $0.isLetter } && text.count < 1000 && !text.contains("-") && !text.contains(":")
   }
 
   /// Makes one change.
@@ -61,9 +72,16 @@ actor BenchSource {
     switch change {
     case .insert: try writer.insert()
     case .touch(let table, let key, let column, let value):
-      try writer.touch(table: table, key: key, column: column, value: .string(value))
+      hasSpace.toggle()
+      try writer.write(table: table, key: key, column: column, value: .string(value + (hasSpace ? " " : "")))
     }
     return start
+  }
+
+  /// Puts the cell back as it was.
+  func restore() throws {
+    guard hasSpace else { return }
+    _ = try ring()
   }
 
   /// When the embedded server committed the last change, `CLOCK_MONOTONIC`.

@@ -28,8 +28,8 @@ final class BenchWriter {
     ])
   }
 
-  /// Writes a cell of an existing row again as it is: a change that changes nothing and rings all the same.
-  func touch(table: String, key: String, column: String, value: JSONValue) throws {
+  /// Writes one cell of an existing row.
+  func write(table: String, key: String, column: String, value: JSONValue) throws {
     number += 1
     try push([
       "mutation_id": .string(Self.random()), "table": .string(table), "pk": .string(key), "op": "update",

@@ -9,7 +9,8 @@ enum BenchVerb {
       invocation: "kizuna-doorbell bench",
       summary: "Measures how long a ring takes to become a row, stage by stage, beside the least the C libraries need.",
       options: [
-        .value("config", "FILE", "measure against this server instead of an embedded one"),
+        .value(
+          "config", "FILE", "measure against this server; a text cell of one row is changed, and put back at the end"),
         .value("rings", "N", "how many rings; default 200"), .flag("json", "print one JSON object"),
       ] + LogOutput.options), run: run)
 

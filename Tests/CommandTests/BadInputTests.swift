@@ -1,0 +1,193 @@
+import Glibc
+import HostKit
+import Testing
+
+/// What people get wrong: each mistake is one sentence and its exit code, and loses nothing.
+@Suite struct BadInputTests {
+  /// Runs `sync`, and expects one sentence.
+  private func sync(
+    _ configuration: String, in scratch: Scratch, exits code: ExitCode, saying words: String...
+  ) async throws {
+    let file = try scratch.write("gateway.json", configuration)
+    let ending = try await Binaries.doorbell("sync", "--config", file, "--log-level", "error")
+    #expect(ending.code == code.rawValue, "\(ending.errors)")
+    #expect(ending.output.isEmpty)
+    #expect(ending.errors.count == 1)
+    for word in words { #expect(ending.errors.first?.contains(word) == true, "\(ending.errors)") }
+    #expect(ending.errors.first?.hasPrefix("kizuna-doorbell: ") == true)
+  }
+
+  @Test func wrongKey() async throws {
+    try await Stack.with { stack in
+      try await Scratch.with { scratch in
+        try await sync(
+          stack.configuration(database: scratch.path + "/a.db", key: "not-the-key"), in: scratch,
+          exits: .authentication, saying: "key")
+      }
+    }
+  }
+
+  @Test func wrongPassword() async throws {
+    try await Stack.with { stack in
+      try await Scratch.with { scratch in
+        let session = #"{"email": "\#(Stack.email)", "password": "wr0ng-p4ss"}"#
+        let configuration = stack.configuration(database: scratch.path + "/a.db", session: session)
+        try await sync(configuration, in: scratch, exits: .authentication, saying: "password")
+        let ending = try await Binaries.doorbell("run", "--config", scratch.path + "/gateway.json")
+        #expect(ending.code == ExitCode.authentication.rawValue)
+        #expect(!ending.errors.joined().contains("wr0ng-p4ss"))
+      }
+    }
+  }
+
+  @Test func expiredToken() async throws {
+    try await Stack.with { stack in
+      try await Scratch.with { scratch in
+        let token = Token.make(subject: stack.userID, expiresAt: 1_600_000_000)
+        let configuration = stack.configuration(
+          database: scratch.path + "/a.db", session: #"{"accessToken": "\#(token)"}"#)
+        try await sync(configuration, in: scratch, exits: .authentication, saying: "expired")
+        for verb in ["run", "listen"] {
+          let ending = try await Binaries.doorbell(verb, "--config", scratch.path + "/gateway.json")
+          #expect(ending.code == ExitCode.authentication.rawValue, "\(verb): \(ending.errors)")
+        }
+      }
+    }
+  }
+
+  @Test func aTokenTheServerDidNotSign() async throws {
+    try await Stack.with { stack in
+      try await Scratch.with { scratch in
+        let token = Token.make(subject: stack.userID, expiresAt: 4_000_000_000)
+        let configuration = stack.configuration(
+          database: scratch.path + "/a.db", session: #"{"accessToken": "\#(token)"}"#)
+        try await sync(configuration, in: scratch, exits: .authentication)
+        let ending = try await Binaries.doorbell("run", "--config", scratch.path + "/gateway.json")
+        #expect(ending.code == ExitCode.authentication.rawValue, "\(ending.errors)")
+      }
+    }
+  }
+
+  @Test(arguments: ["http://127.0.0.1:9", "https://nobody.invalid"])
+  func unreachableHost(url: String) async throws {
+    try await Stack.with { stack in
+      try await Scratch.with { scratch in
+        let database = scratch.path + "/a.db"
+        let host = url.split(separator: "/")[1]
+        let configuration = stack.configuration(database: database, url: url)
+        try await sync(configuration, in: scratch, exits: .unreachable, saying: String(host.prefix(9)))
+        let ending = try await Binaries.doorbell("run", "--config", scratch.path + "/gateway.json")
+        #expect(ending.code == ExitCode.unreachable.rawValue)
+      }
+    }
+  }
+
+  /// A gateway that was in step before waits for the server, and what is written meanwhile is not lost.
+  @Test func aServerThatIsAwayStopsOnlyTheFirstStart() async throws {
+    try await Scratch.with { scratch in
+      let database = scratch.path + "/a.db"
+      let file = scratch.path + "/gateway.json"
+      try await Stack.with { stack in
+        try scratch.write("gateway.json", stack.configuration(database: database))
+        #expect(try await Binaries.doorbell("sync", "--config", file).code == ExitCode.ok.rawValue)
+        try PlainSQL.run(database, "INSERT INTO todos(title) VALUES ('first')")
+        #expect(try await Binaries.doorbell("sync", "--config", file).code == ExitCode.ok.rawValue)
+      }
+      let process = try ChildProcess(executable: Binaries.doorbell, arguments: ["run", "--config", file])
+      _ = try await process.line(of: .errors, within: .seconds(60)) { $0.contains("gateway.started") }
+      try PlainSQL.run(database, "INSERT INTO todos(title) VALUES ('second')")
+      #expect(await process.stop().code == ExitCode.ok.rawValue)
+      #expect(try PlainSQL.run(database, "SELECT count(*) FROM todos") == ["2"])
+      let status = try await Binaries.doorbell("status", "--config", file, "--json")
+      #expect(try JSONValue(parsing: status.output[0])["outbox_depth"] == 1)
+    }
+  }
+
+  @Test func plainHTTPToAPublicHost() async throws {
+    try await Stack.with { stack in
+      try await Scratch.with { scratch in
+        try await sync(
+          stack.configuration(database: "a.db", url: "http://example.com"), in: scratch, exits: .configuration,
+          saying: "gateway.json:2:10: url:", "use https for example.com")
+      }
+    }
+  }
+
+  @Test func everyProblemOfAConfigurationAtOnce() async throws {
+    try await Scratch.with { scratch in
+      let file = try scratch.write("gateway.json", #"{"url": 7, "databse": "a.db", "tables": {}, "session": {}}"#)
+      for verb in ["run", "sync", "status", "listen", "bench"] {
+        let ending = try await Binaries.doorbell(verb, "--config", file)
+        #expect(ending.code == ExitCode.configuration.rawValue)
+        #expect(ending.errors.count == 6, "\(ending.errors)")
+        #expect(ending.errors.allSatisfy { $0.hasPrefix("kizuna-doorbell: \(file):1:") })
+        #expect(ending.errors.contains { $0.hasSuffix("databse: unknown key; did you mean \"database\"?") })
+      }
+    }
+  }
+
+  @Test func aDatabaseThatIsNotSQLite() async throws {
+    try await Stack.with { stack in
+      try await Scratch.with { scratch in
+        let text = String(repeating: "my diary, not a database. ", count: 200)
+        let database = try scratch.write("diary.txt", text)
+        try await sync(
+          stack.configuration(database: database), in: scratch, exits: .database, saying: "is not an SQLite database")
+        #expect(try HostFile.readText(database) == text)
+        let status = try await Binaries.doorbell("status", "--config", scratch.path + "/gateway.json")
+        #expect(status.code == ExitCode.database.rawValue)
+      }
+    }
+  }
+
+  @Test func aFolderThatDoesNotExist() async throws {
+    try await Stack.with { stack in
+      try await Scratch.with { scratch in
+        try await sync(
+          stack.configuration(database: scratch.path + "/none/a.db"), in: scratch, exits: .database,
+          saying: "none")
+      }
+    }
+  }
+
+  @Test func aFolderWithoutWritePermission() async throws {
+    try await Stack.with { stack in
+      try await Scratch.with { scratch in
+        let file = try scratch.write(
+          "gateway.json", stack.configuration(database: scratch.path + "/a.db"), mode: 0o644)
+        chmod(scratch.path, 0o755)
+        let process = try await Unprivileged.start(
+          ["sync", "--config", file, "--log-level", "error"], mayNotWrite: scratch.path)
+        let ending = await process.ending()
+        chmod(scratch.path, 0o700)
+        #expect(ending.code == ExitCode.database.rawValue, "\(ending.errors)")
+        #expect(ending.errors.last?.contains(scratch.path) == true)
+      }
+    }
+  }
+
+  @Test func aPortInUse() async throws {
+    try await Stack.with { stack in
+      let port = String(stack.url.split(separator: ":").last ?? "")
+      let second = try ChildProcess(executable: Binaries.localStack, arguments: ["--port", port, "--table", "todos"])
+      let ending = await second.ending()
+      #expect(ending.code == ExitCode.addressInUse.rawValue)
+      #expect(ending.errors.count == 1)
+      #expect(ending.errors.first?.contains(port) == true)
+    }
+  }
+
+  @Test func aSecondRunOnTheSameDatabase() async throws {
+    try await Stack.with { stack in
+      try await Scratch.with { scratch in
+        let file = try scratch.write("gateway.json", stack.configuration(database: scratch.path + "/a.db"))
+        try await RunningGateway.with(configuration: file) { first in
+          let second = try await Binaries.doorbell("run", "--config", file, "--log-level", "error")
+          #expect(second.code == ExitCode.locked.rawValue)
+          #expect(second.errors.count == 1)
+          #expect(second.errors.first?.contains("process \(first.process.pid) ") == true, "\(second.errors)")
+        }
+      }
+    }
+  }
+}

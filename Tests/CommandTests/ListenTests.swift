@@ -1,0 +1,117 @@
+import Glibc
+import HostKit
+import Testing
+
+@Suite struct ListenTests {
+  /// Runs `listen`, changes a row on the server, and expects the ring.
+  private func hears(_ stack: Stack, _ scratch: Scratch, _ arguments: [String]) async throws {
+    let listen = try ChildProcess(executable: Binaries.doorbell, arguments: ["listen"] + arguments)
+    do {
+      let ready = try await listen.line(of: .output, within: .seconds(60)) { $0.contains("\"ready\":true") }
+      #expect(try JSONValue(parsing: ready)["topics"]?["kizunasync:todos"] == "joined")
+      let file = try scratch.write("writer.json", stack.configuration(database: scratch.path + "/w.db"))
+      _ = try await Binaries.doorbell("sync", "--config", file)
+      try PlainSQL.run(scratch.path + "/w.db", "INSERT INTO todos(title) VALUES ('a secret title')")
+      _ = try await Binaries.doorbell("sync", "--config", file)
+      let line = try await listen.line(of: .output, within: .seconds(60)) { $0.contains("\"cause\":\"broadcast\"") }
+      let ring = try JSONValue(parsing: line)
+      #expect(ring["event"] == "ring")
+      #expect(ring["name"] == "changed")
+      #expect(ring["topics"] == ["kizunasync:todos"])
+      listen.send(signal: SIGTERM)
+      let ending = await listen.ending()
+      #expect(ending.code == ExitCode.ok.rawValue)
+      // Every line is one JSON object, and a join rings too.
+      let events = try ending.output.map { try JSONValue(parsing: $0) }
+      #expect(events.contains { $0["event"] == "ring" && $0["cause"] == "join" })
+    } catch {
+      await listen.stop()
+      throw error
+    }
+  }
+
+  @Test(arguments: ["1.0.0", "2.0.0"])
+  func hearsRingsInBothVersions(version: String) async throws {
+    try await Stack.with { stack in
+      try await Scratch.with { scratch in
+        let file = try scratch.write("a.json", stack.configuration(database: "unused.db"))
+        try await hears(stack, scratch, ["--config", file, "--vsn", version])
+      }
+    }
+  }
+
+  @Test(arguments: ["1.0.0", "2.0.0"])
+  func needsNoConfiguration(version: String) async throws {
+    try await Stack.with { stack in
+      try await Scratch.with { scratch in
+        let token = try await signIn(stack, scratch)
+        let socket = stack.url.replacing("http://", with: "ws://") + "/realtime/v1/websocket"
+        try await hears(
+          stack, scratch,
+          [
+            "--realtime-url", socket, "--publishable-key", stack.publishableKey, "--access-token", token, "--vsn",
+            version,
+            "--table", "todos",
+          ])
+      }
+    }
+  }
+
+  /// The access token that a sync leaves beside its database.
+  private func signIn(_ stack: Stack, _ scratch: Scratch) async throws -> String {
+    let curl = try ChildProcess(
+      executable: "/usr/bin/curl",
+      arguments: [
+        "--silent", "--noproxy", "*", "-H", "apikey: \(stack.publishableKey)", "-H", "Content-Type: application/json",
+        "-d", #"{"email":"\#(Stack.email)","password":"\#(Stack.password)"}"#,
+        stack.url + "/auth/v1/token?grant_type=password",
+      ])
+    let answer = try JSONValue(parsing: await curl.ending().output.joined())
+    guard let token = answer["access_token"]?.stringValue else { throw ChildProcessError(message: "no token") }
+    return token
+  }
+
+  /// Broadcasts of the database are private; a public channel of the same name is another room.
+  @Test func publicChannelsHearNothing() async throws {
+    try await Stack.with { stack in
+      try await Scratch.with { scratch in
+        let file = try scratch.write("a.json", stack.configuration(database: scratch.path + "/w.db"))
+        let listen = try ChildProcess(
+          executable: Binaries.doorbell, arguments: ["listen", "--config", file, "--public"])
+        _ = try await listen.line(of: .output, within: .seconds(60)) { $0.contains("\"ready\":true") }
+        let other = try ChildProcess(executable: Binaries.doorbell, arguments: ["listen", "--config", file])
+        _ = try await other.line(of: .output, within: .seconds(60)) { $0.contains("\"ready\":true") }
+        _ = try await Binaries.doorbell("sync", "--config", file)
+        try PlainSQL.run(scratch.path + "/w.db", "INSERT INTO todos(title) VALUES ('x')")
+        _ = try await Binaries.doorbell("sync", "--config", file)
+        _ = try await other.line(of: .output, within: .seconds(60)) { $0.contains("\"cause\":\"broadcast\"") }
+        await other.stop()
+        let ending = await listen.stop()
+        #expect(!ending.output.contains { $0.contains("\"cause\":\"broadcast\"") })
+      }
+    }
+  }
+
+  private static let refusals: [([String], ExitCode)] = [
+    (["--publishable-key", "wrong", "--access-token", "x", "--table", "todos"], .authentication),
+    (["--table", "todos"], .usage), (["--publishable-key", "k"], .usage),
+  ]
+
+  @Test(arguments: refusals)
+  func saysWhatIsWrong(arguments: [String], code: ExitCode) async throws {
+    try await Stack.with { stack in
+      let ending = await
+        (try ChildProcess(executable: Binaries.doorbell, arguments: ["listen", "--url", stack.url] + arguments))
+        .ending()
+      #expect(ending.code == code.rawValue, "\(ending.errors)")
+      #expect(ending.errors.contains { $0.hasPrefix("kizuna-doorbell: ") })
+    }
+  }
+
+  @Test func aServerThatIsNotThere() async throws {
+    let ending = try await Binaries.doorbell(
+      "listen", "--url", "http://127.0.0.1:9", "--publishable-key", "k", "--table", "todos", "--log-level", "error")
+    #expect(ending.code == ExitCode.unreachable.rawValue)
+    #expect(ending.errors.count == 1)
+  }
+}

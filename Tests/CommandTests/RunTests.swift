@@ -1,0 +1,98 @@
+import Glibc
+import HostKit
+import Testing
+
+@Suite struct RunTests {
+  private func todos(_ database: String, _ condition: String) throws -> String {
+    try PlainSQL.run(database, "SELECT count(*) FROM todos WHERE \(condition)").first ?? ""
+  }
+
+  @Test func whatOneHostWritesAppearsOnTheOther() async throws {
+    try await Stack.with { stack in
+      try await Scratch.with { scratch in
+        let a = scratch.path + "/a.db"
+        let b = scratch.path + "/b.db"
+        let fileA = try scratch.write("a.json", stack.configuration(database: a))
+        let fileB = try scratch.write("b.json", stack.configuration(database: b))
+        try await RunningGateway.with(configuration: fileA) { _ in
+          try await RunningGateway.with(configuration: fileB) { _ in
+            try PlainSQL.run(a, "INSERT INTO todos(title, done) VALUES ('x', 0), ('y', 0)")
+            try await eventually("both rows") { try todos(b, "owner_id = '\(stack.userID)'") == "2" }
+            try PlainSQL.run(b, "UPDATE todos SET done = 1 WHERE title = 'x'")
+            try await eventually("the update") { try todos(a, "title = 'x' AND done = 1") == "1" }
+            try PlainSQL.run(a, "DELETE FROM todos WHERE title = 'y'")
+            try await eventually("the delete") { try todos(b, "title = 'y'") == "0" }
+          }
+        }
+      }
+    }
+  }
+
+  @Test(arguments: [SIGTERM, SIGINT])
+  func endsWhenItIsTold(signal: Int32) async throws {
+    try await Stack.with { stack in
+      try await Scratch.with { scratch in
+        let file = try scratch.write("a.json", stack.configuration(database: scratch.path + "/a.db"))
+        try await RunningGateway.with(configuration: file) { gateway in
+          gateway.process.send(signal: signal)
+          #expect(await gateway.process.ending().code == ExitCode.ok.rawValue)
+        }
+      }
+    }
+  }
+
+  /// The server takes the push and does not answer any more: the process ends all the same, and the next one delivers.
+  @Test func endsWhileAPushHangsAndDeliversItLater() async throws {
+    try await Stack.with { stack in
+      try await Scratch.with { scratch in
+        let database = scratch.path + "/a.db"
+        let file = try scratch.write("a.json", stack.configuration(database: database))
+        try await RunningGateway.with(configuration: file) { gateway in
+          stack.process.send(signal: SIGSTOP)
+          try PlainSQL.run(database, "INSERT INTO todos(title) VALUES ('late')")
+          try await eventually("the write being sent") {
+            try PlainSQL.run(database, "SELECT state FROM _kizunasync_outbox") == ["1"]
+          }
+          let before = SystemClock.monotonic
+          gateway.process.send(signal: SIGTERM)
+          #expect(await gateway.process.ending().code == ExitCode.ok.rawValue)
+          #expect(SystemClock.monotonic - before < .seconds(10))
+        }
+        stack.process.send(signal: SIGCONT)
+        let sync = try await Binaries.doorbell("sync", "--config", file)
+        #expect(sync.code == ExitCode.ok.rawValue, "\(sync.errors)")
+        #expect(try todos(database, "title = 'late'") == "1")
+      }
+    }
+  }
+
+  @Test func aHangupWakesIt() async throws {
+    try await Stack.with { stack in
+      try await Scratch.with { scratch in
+        let file = try scratch.write(
+          "a.json", stack.configuration(database: scratch.path + "/a.db", more: "\"pollInterval\": 3600,"))
+        try await RunningGateway.with(configuration: file) { gateway in
+          gateway.process.send(signal: SIGHUP)
+          let line = try await gateway.process.line(of: .errors, within: .seconds(60)) {
+            $0.contains("gateway.synced") && $0.contains("foreground")
+          }
+          #expect(try JSONValue(parsing: line)["rows"] == 0)
+        }
+      }
+    }
+  }
+
+  @Test func warnsOfSecretsThatEveryoneCanRead() async throws {
+    try await Stack.with { stack in
+      try await Scratch.with { scratch in
+        try scratch.write("password", Stack.password, mode: 0o644)
+        let session = #"{"email": "\#(Stack.email)", "passwordFile": "password"}"#
+        let file = try scratch.write(
+          "a.json", stack.configuration(database: scratch.path + "/a.db", session: session))
+        let ending = try await Binaries.doorbell("sync", "--config", file)
+        #expect(ending.code == ExitCode.ok.rawValue)
+        #expect(ending.errors.contains { $0.contains("warning") && $0.contains("chmod 600") })
+      }
+    }
+  }
+}
