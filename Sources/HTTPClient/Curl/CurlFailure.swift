@@ -73,8 +73,9 @@ struct CurlFailure {
     case 2, 19, 20, 21:
       return "the certificate of \(host) is signed by an unknown authority; give its authority file to trust it"
     case 62, 64: return "the certificate of \(host) is for another name"
-    case 0 where code == CURLE_PEER_FAILED_VERIFICATION: return "the certificate of \(host) is for another name"
-    case 0: return "no TLS connection to \(host) could be agreed"
+    // 0 and 1 are libcurl's: OpenSSL has not judged, or found nothing; the name is compared by libcurl itself.
+    case 0...1 where code == CURLE_PEER_FAILED_VERIFICATION: return "the certificate of \(host) is for another name"
+    case 0...1: return "no TLS connection to \(host) could be agreed"
     default: return "the certificate of \(host) was not accepted (verification code \(verification))"
     }
   }

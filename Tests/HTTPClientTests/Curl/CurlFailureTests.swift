@@ -64,6 +64,14 @@ import Testing
       HTTPError(.tls, "the certificate of host:443 is self-signed; give its authority file to trust it")
     ),
     (
+      CurlFailure(code: CURLE_PEER_FAILED_VERIFICATION, resolved: true, verification: 1), nil,
+      HTTPError(.tls, "the certificate of host:443 is for another name")
+    ),
+    (
+      CurlFailure(code: CURLE_SSL_CONNECT_ERROR, resolved: true, verification: 1), nil,
+      HTTPError(.tls, "no TLS connection to host:443 could be agreed")
+    ),
+    (
       CurlFailure(code: CURLE_URL_MALFORMAT, detail: "https://host/secret"), nil,
       HTTPError(.invalidURL, "the request address for host:443 is malformed")
     ),

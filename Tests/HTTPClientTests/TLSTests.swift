@@ -1,0 +1,62 @@
+import HTTPClient
+import HostKit
+import Testing
+
+@Suite(.enabled(if: TLSServer.isAvailable, "needs the program openssl")) struct TLSTests {
+  private func answer(
+    _ url: String, trusting authorityFile: String?, connectTimeout: UInt64 = .seconds(10)
+  ) async -> Result<HTTPResponse, HTTPError> {
+    let client = CurlHTTPClient(.init(authorityFile: authorityFile))
+    let result: Result<HTTPResponse, HTTPError>
+    do {
+      result = .success(try await client.send(HTTPRequest(method: "GET", url: url, connectTimeout: connectTimeout)))
+    } catch {
+      result = .failure(error as? HTTPError ?? HTTPError(.other, "\(error)"))
+    }
+    await client.shutdown()
+    return result
+  }
+
+  private func failure(_ result: Result<HTTPResponse, HTTPError>) -> HTTPError? {
+    if case .failure(let error) = result { error } else { nil }
+  }
+
+  @Test func aCertificateIsTrustedForItsNameByItsAuthorityOnly() async throws {
+    let server = try TLSServer()
+    defer { server.stop() }
+    let right = await answer("https://localhost:\(server.port)/", trusting: server.authorityFile)
+    #expect(try right.get().status == 200)
+    let wrongName = await answer("https://127.0.0.1:\(server.port)/", trusting: server.authorityFile)
+    #expect(
+      failure(wrongName) == HTTPError(.tls, "the certificate of 127.0.0.1:\(server.port) is for another name"))
+    let unknown = await answer("https://localhost:\(server.port)/", trusting: nil)
+    #expect(
+      failure(unknown)
+        == HTTPError(
+          .tls,
+          "the certificate of localhost:\(server.port) is signed by an unknown authority; give its authority file to trust it"
+        ))
+    let missing = await answer("https://localhost:\(server.port)/", trusting: "/nowhere/ca.pem")
+    #expect(failure(missing)?.kind == .tls)
+    #expect(failure(missing)?.message.contains("certificate authorities cannot be read") == true)
+  }
+
+  @Test func olderProtocolsAreRefused() async throws {
+    let server = try TLSServer(["-tls1_1", "-cipher", "DEFAULT@SECLEVEL=0"])
+    defer { server.stop() }
+    let result = await answer("https://localhost:\(server.port)/", trusting: server.authorityFile)
+    #expect(failure(result) == HTTPError(.tls, "no TLS connection to localhost:\(server.port) could be agreed"))
+  }
+
+  @Test func aServerWithoutTLSIsNotTalkedToInPlainText() async throws {
+    let server = RawServer { _, connection in
+      connection.answer(200, "x")
+      return .close
+    }
+    defer { server.stop() }
+    let result = await answer(
+      "https://127.0.0.1:\(server.port)/", trusting: nil, connectTimeout: .milliseconds(100))
+    #expect(failure(result) == HTTPError(.timeout, "no connection to 127.0.0.1:\(server.port) within 100 ms"))
+    #expect(server.received.isEmpty)
+  }
+}
