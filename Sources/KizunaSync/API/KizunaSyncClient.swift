@@ -25,7 +25,7 @@ public final class KizunaSyncClient: @unchecked Sendable {  // everything mutabl
   private let events = EventHub()
   private let lifecycle = AsyncGate()
   private let givenHTTP: (any HTTPTransport)?
-  private let clock: any HostClock
+  let clock: any HostClock
   private let log: HostLog
   private let server = ServerAddress()
 
@@ -115,7 +115,7 @@ public final class KizunaSyncClient: @unchecked Sendable {  // everything mutabl
     return PeerNotingTransport(inner: own, server: server)
   }
 
-  private func engine() throws -> SyncEngine {
+  func engine() throws -> SyncEngine {
     guard let engine = state.withLock({ $0.engine }) else {
       throw KizunaSyncError(.engineUnavailable, "the client is not open; call create first")
     }

@@ -74,6 +74,11 @@ final class WriteSession {
     return pk
   }
 
+  /// The table as it is now: a write may have brought columns.
+  func currentLayout(_ table: String) throws -> TableLayout {
+    try replica.layout(table)
+  }
+
   /// The row as it is now, with the columns that writes of this session brought.
   func row(_ table: String, pk: String) throws -> RowMap? {
     try replica.row(table, pk: pk)

@@ -23,6 +23,8 @@ struct MatchingWrite: Sendable {
   var precondition: RowMap?
   var maxAffected: Int?
   var cardinality = QueryPlan.Cardinality.many
+  /// Writes of one name are all-or-nothing on the server.
+  var group: String?
 
   /// Inside a local transaction.
   /// - Throws: `LOCAL_UNSUPPORTED`, `LOCAL_CONSTRAINT` before anything is written; what `Replica.apply` throws.
@@ -33,7 +35,7 @@ struct MatchingWrite: Sendable {
         "an \(op.rawValue) of \(table) needs a filter that names its rows; without one it would hit all")
     }
     guard op != .insert else { throw KizunaSyncError(.localUnsupported, "an insert matches no rows") }
-    let layout = try session.reader.layout(table)
+    let layout = try session.currentLayout(table)
     let plan = QueryPlan(filters: [filter], cardinality: cardinality)
     let matches = try QueryRunner(database: session.reader.database, layout: layout).matches(plan)
     try plan.checkCardinality(of: matches.count)
@@ -60,8 +62,9 @@ struct MatchingWrite: Sendable {
     if op == .delete, let column = config.softDeleteColumn, config.syncMode == .readWrite {
       let now = UTCTimestamp.text(milliseconds: clock.wallMilliseconds)
       return LocalWrite(
-        table: table, op: .update, columns: [column: .string(now)], precondition: precondition)
+        table: table, op: .update, columns: [column: .string(now)], precondition: precondition, group: group)
     }
-    return LocalWrite(table: table, op: op, columns: columns, transforms: transforms, precondition: precondition)
+    return LocalWrite(
+      table: table, op: op, columns: columns, transforms: transforms, precondition: precondition, group: group)
   }
 }
