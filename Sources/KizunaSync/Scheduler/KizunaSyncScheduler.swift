@@ -379,7 +379,7 @@ public final class KizunaSyncScheduler: @unchecked Sendable {  // everything mut
   private func timerFired(_ timer: UInt64, deadline: UInt64) {
     let stamp = SystemClock.monotonic
     let wall = clock.wallMilliseconds
-    let wasAway = foregroundSource is KizunaSyncResumeSource && clock.now >= deadline + Self.latenessOfResume
+    let wasAway = foregroundSource is any ResumeDetector && clock.now >= deadline + Self.latenessOfResume
     perform { state in
       state.machine.timerFired(timer, as: wasAway ? .foreground : .poll, at: wall, stamp: stamp)
     }

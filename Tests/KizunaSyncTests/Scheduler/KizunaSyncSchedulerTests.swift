@@ -264,8 +264,8 @@ import Testing
   @Test func aTimerThatFiresMuchTooLateMeansTheProcessWasStopped() async {
     let reasons = Locked<[KizunaSyncWakeReason]>([])
     let scheduler = KizunaSyncScheduler(
-      clock: clock, client: KizunaSyncClient(), monitorPath: false, refreshSession: { true },
-      sync: { [body] in try await body.run() }, jitterSource: { 0 })
+      clock: clock, client: KizunaSyncClient(), monitorPath: false, foregroundSource: SilentResumeDetector(),
+      refreshSession: { true }, sync: { [body] in try await body.run() }, jitterSource: { 0 })
     _ = scheduler.onRun { report in reasons.withLock { $0.append(report.reason) } }
     scheduler.start()
     await rest(scheduler)

@@ -1,6 +1,7 @@
 import HostKit
-import KizunaSync
 import Testing
+
+@testable import KizunaSync
 
 /// A path that tests satisfy and break.
 final class ScriptedPath: KizunaSyncPathMonitor, Sendable {
@@ -30,6 +31,12 @@ final class ScriptedForeground: KizunaSyncForegroundSource, Sendable {
   func start(onForeground: @escaping @Sendable () -> Void) { report.withLock { $0 = onForeground } }
   func stop() { stops.withLock { $0 += 1 } }
   func come() { report.withLock { $0 }?() }
+}
+
+/// Stands for the host's own source, which real clock jumps of the machine would ring.
+final class SilentResumeDetector: ResumeDetector {
+  func start(onForeground: @escaping @Sendable () -> Void) {}
+  func stop() {}
 }
 
 final class ScriptedBell: KizunaSyncRealtimeWakeup, Sendable {
