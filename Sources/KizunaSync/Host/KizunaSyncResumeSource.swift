@@ -7,7 +7,7 @@ import HostKit
 ///
 /// A timer of the kernel that is set for the end of time and cancelled by every jump of the calendar; one thread sleeps
 /// on it. A process that was merely stopped sees no jump: the scheduler notices that by its own timer being late.
-public final class KizunaSyncResumeSource: KizunaSyncForegroundSource, ResumeDetector, @unchecked Sendable {  // all behind `end`
+public final class KizunaSyncResumeSource: KizunaSyncForegroundSource, ResumeDetector, Sendable {
   private let end = Locked<StopDescriptor?>(nil)
 
   public init() {}

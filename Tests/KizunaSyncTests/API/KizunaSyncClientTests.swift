@@ -148,6 +148,46 @@ import Testing
     await client.dispose()
   }
 
+  @Test func aCancelledSyncLosesNothing() async throws {
+    let open = try await OpenClient()
+    try await open.client.from("notes").insert(["body": "x"])
+    let held = open.transport.faults.holdNext()
+    let sync = Task { try await open.client.sync() }
+    await held.reached()
+    sync.cancel()
+    await #expect(throws: CancellationError.self) { try await sync.value }
+    held.release()
+    #expect(try await open.client.outboxDepth() == 1)
+    try await open.client.sync()
+    #expect(try await open.client.outboxDepth() == 0)
+    #expect(await open.server.rowCount("notes") == 1)
+    await open.client.dispose()
+  }
+
+  @Test func disposeCutsOffTheRequestInFlightAndKeepsItsWrites() async throws {
+    let folder = ScratchFolder()
+    defer { folder.remove() }
+    let open = try await OpenClient()
+    let config = KizunaSyncClientConfig(
+      tables: ["notes": .init(bucket: .byOwner("owner_id"))], databasePath: folder.path + "/replica.db",
+      remote: .init(url: "http://localhost", publishableKey: "key", accessToken: TestToken.user(OpenClient.user)))
+    try await open.client.create(config)
+    try await open.client.from("notes").insert(["body": "x"])
+    let held = open.transport.faults.holdNext(.beforeAnswer)
+    let sync = Task { try await open.client.sync() }
+    await held.reached()
+    await open.client.dispose()
+    held.release()
+    await #expect(throws: (any Error).self) { try await sync.value }
+    // The lock is free, the write is still queued, and the server decides it once.
+    try await open.client.create(config)
+    #expect(try await open.client.outboxDepth() == 1)
+    try await open.client.sync()
+    #expect(try await open.client.outboxDepth() == 0)
+    #expect(await open.server.rowCount("notes") == 1)
+    await open.client.dispose()
+  }
+
   @Test func concurrentCreatesComeOneAfterTheOther() async throws {
     let client = KizunaSyncClient()
     try await withThrowingTaskGroup(of: Void.self) { group in
