@@ -5,6 +5,8 @@ final class PageApplier {
   private let replica: Replica
   /// Rows with entries may exist; nothing adds any while the transaction runs.
   private let mayBeDirty: Bool
+  /// Rows that a constraint refused may be waiting; what is written now replaces them.
+  private var mayBeParked: Bool
   private var writer: RowWriter?
   /// Rows whose image changed and that must be settled.
   var dirtyRows: Set<Replica.RowID> = []
@@ -12,6 +14,7 @@ final class PageApplier {
   init(_ replica: Replica) throws {
     self.replica = replica
     mayBeDirty = try replica.database.exists("SELECT 1 FROM _kizunasync_image LIMIT 1")
+    mayBeParked = try replica.database.exists("SELECT 1 FROM _kizunasync_parked LIMIT 1")
   }
 
   /// Rows first, then tombstones.
@@ -35,8 +38,12 @@ final class PageApplier {
         return
       }
     }
-    if try fastWriter(item.table).write(item, range, bytes) { return }
+    if try fastWriter(item.table).write(item, range, bytes) {
+      if mayBeParked { try replica.unpark(item.table, pk: item.key(in: bytes)) }
+      return
+    }
     // Something is new: a column, a kind, or a value the table refuses.
+    mayBeParked = true
     try replica.show(item.table, pk: item.key(in: bytes), row: row(range, bytes), firm: true)
     writer = nil
   }

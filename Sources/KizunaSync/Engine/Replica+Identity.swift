@@ -23,21 +23,12 @@ extension Replica {
     return .refused
   }
 
-  /// Remembers which bucket values the rows belong to. Other values than before mean that everything is read again, and
-  /// that answers under way are for the old ones.
-  func setBucketScope(_ values: [String: JSONValue]) throws {
-    let scope = JSONWriter.text(.object(values))
-    let before = try database.meta(.bucketScope).text
-    guard before != scope else { return }
-    let earlier = (before.flatMap { try? JSONValue(parsing: $0) })?.objectValue ?? [:]
-    let isChanged = values.contains { earlier[$0.key] != nil && earlier[$0.key] != $0.value }
-    let hasState = try database.meta(.cursor) != .null && database.meta(.cursor) != "0"
+  /// Bucket values changed: answers under way and staged pages are for the old ones. That everything is read again follows
+  /// from the next pull asking for something the cursor does not cover.
+  func forgetTransfer() throws {
     try transaction {
-      try database.setMeta(.bucketScope, .text(scope))
-      guard isChanged || (hasState && !values.allSatisfy { earlier[$0.key] == $0.value }) else { return }
       try raiseGeneration()
       try clearStaging()
-      try database.setMeta(.rehydrating, 1)
     }
   }
 

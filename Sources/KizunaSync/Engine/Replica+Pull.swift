@@ -7,22 +7,47 @@ extension Replica {
     var cursor: String
     var generation: Int64
     var clientID: String
+    /// What is asked for, as text that can be compared.
+    var buckets: String
   }
 
   /// A transfer that began longer ago starts again: a tombstone reaped meanwhile would leave a row behind for ever.
   static let longestTransfer: Int64 = 24 * 3_600_000
 
   /// The page cursor of an unfinished transfer, else the durable cursor; while rehydrating never the durable one.
-  func pullPosition() throws -> PullPosition {
-    var page = try database.meta(.pageCursor).text
-    if page != nil, let started = try database.meta(.transferStarted).integer,
-      clock.wallMilliseconds - started > Self.longestTransfer
-    {
-      try dropStaging()
-      page = nil
+  ///
+  /// A cursor speaks for the tables and bucket values it was got with. When others are asked for, a table that was added
+  /// or a bucket that changed, everything is read again from the start.
+  func pullPosition(asking buckets: [PullRequest.Bucket]) throws -> PullPosition {
+    let asked = JSONWriter.text(PullRequest.json(buckets))
+    if try !database.meta(.pageCursor).isNull, try isTransferUnusable(asked) { try dropStaging() }
+    if try !isCovered(buckets, asked) {
+      try transaction {
+        try clearStaging()
+        try database.setMeta(.rehydrating, 1)
+      }
     }
     let durable = try isRehydrating() ? "0" : durableCursor()
-    return PullPosition(cursor: page ?? durable, generation: try generation(), clientID: try clientID())
+    return PullPosition(
+      cursor: try database.meta(.pageCursor).text ?? durable, generation: try generation(), clientID: try clientID(),
+      buckets: asked)
+  }
+
+  private func isTransferUnusable(_ asked: String) throws -> Bool {
+    if let started = try database.meta(.transferStarted).integer,
+      clock.wallMilliseconds - started > Self.longestTransfer
+    {
+      return true
+    }
+    return try database.meta(.transferBuckets) != .text(asked)
+  }
+
+  private func isCovered(_ buckets: [PullRequest.Bucket], _ asked: String) throws -> Bool {
+    // A cursor that was set by hand covers what its setter says.
+    guard try durableCursor() != "0", let covered = try database.meta(.covered).text else { return true }
+    if covered == asked { return true }
+    let known = try JSONValue(parsing: covered).arrayValue ?? []
+    return buckets.allSatisfy { known.contains(PullRequest.json($0)) }
   }
 
   func durableCursor() throws -> String {
@@ -36,11 +61,12 @@ extension Replica {
   // MARK: Staging
 
   /// Keeps a page that does not close the checkpoint. Its rows stay invisible.
-  func stage(_ page: PullPage, generation: Int64) throws {
+  func stage(_ page: PullPage, at position: PullPosition) throws {
     try bareTransaction(sync: .normal, foreignKeys: false) {
-      if try generation != self.generation() { throw StaleAnswer() }
+      if try position.generation != generation() { throw StaleAnswer() }
       if try database.meta(.pageCursor).isNull {
         try database.setMeta(.transferStarted, .integer(clock.wallMilliseconds))
+        try database.setMeta(.transferBuckets, .text(position.buckets))
       }
       try database.run("INSERT INTO _kizunasync_pages(body) VALUES (?)", .blob(page.bytes))
       try database.setMeta(.pageCursor, .text(page.cursor))
@@ -57,6 +83,7 @@ extension Replica {
     try database.run("DELETE FROM _kizunasync_pages")
     try database.setMeta(.pageCursor, .null)
     try database.setMeta(.transferStarted, .null)
+    try database.setMeta(.transferBuckets, .null)
   }
 
   /// Calls `body` for each staged page, oldest first; one is in memory at a time.
@@ -92,18 +119,31 @@ extension Replica {
   // MARK: T3
 
   /// Whether closing with this page would change nothing at all: the usual answer to a poll.
-  func isNothingNew(_ page: PullPage) throws -> Bool {
+  func isNothingNew(_ page: PullPage, at position: PullPosition) throws -> Bool {
     guard page.rowCount == 0, page.tombstoneCount == 0, page.conflicts.isEmpty else { return false }
     guard try database.meta(.pageCursor).isNull, page.cursor != "0", try durableCursor() == page.cursor,
-      try !isRehydrating()
+      try !isRehydrating(), try generation() == position.generation,
+      try database.meta(.covered) == .text(position.buckets)
     else { return false }
     return try !database.exists("SELECT 1 FROM _kizunasync_outbox WHERE state = 2 LIMIT 1")
   }
 
   /// Makes a finished transfer visible: staged pages in order, then `last`, and the cursor, in one transaction.
   /// - Returns: the events to raise after the commit.
-  func close(with last: PullPage, generation: Int64) throws -> [KizunaSyncEngineEvent] {
-    try transaction(generation: generation, applying: true) {
+  func close(with last: PullPage, at position: PullPosition) throws -> [KizunaSyncEngineEvent] {
+    let started = SystemClock.monotonic
+    let isWhole = try isRehydrating() || durableCursor() == "0"
+    let events = try closingTransaction(last, position)
+    let took = SystemClock.monotonic - started
+    if isWhole, took > .milliseconds(250) {
+      log.info("store.whole_state_applied", ["ms": .int(Int(took.inMilliseconds))])
+    }
+    try reportForeignKeys()
+    return events
+  }
+
+  private func closingTransaction(_ last: PullPage, _ position: PullPosition) throws -> [KizunaSyncEngineEvent] {
+    try transaction(generation: position.generation, applying: true) {
       let applier = try PageApplier(self)
       // A transfer from the start is the whole state.
       if try isRehydrating() || durableCursor() == "0" { try removeMissing(last: last, into: applier) }
@@ -125,6 +165,7 @@ extension Replica {
       try retryParked()
 
       try database.setMeta(.cursor, .text(last.cursor))
+      try database.setMeta(.covered, .text(position.buckets))
       try database.setMeta(.rehydrating, .null)
       try clearStaging()
       return [.localChanged] + conflicts
@@ -183,6 +224,22 @@ extension Replica {
   private func forEachMissing(_ body: (RowID) throws -> Void) throws {
     try database.forEachRow("SELECT tbl, pk FROM temp.kizuna_missing ORDER BY tbl, pk") {
       try body(RowID(table: $0.string(0), pk: $0.string(1)))
+    }
+  }
+
+  // MARK: Foreign keys
+
+  /// The server decides what there is, so a row may point at one this user cannot see. Counted and reported, never an
+  /// error.
+  private func reportForeignKeys() throws {
+    for layout in layouts.values where !layout.isManaged {
+      guard try database.exists("SELECT 1 FROM pragma_foreign_key_list(?)", .text(layout.name)) else { continue }
+      let broken =
+        try database.first(
+          "SELECT count(*) FROM pragma_foreign_key_check(?)", [.text(layout.name)]
+        ) { $0.int(0) } ?? 0
+      guard broken != reportedForeignKeys.updateValue(broken, forKey: layout.name) ?? 0 else { continue }
+      log.warning("store.foreign_keys", ["table": .string(layout.name), "rows": .int(broken)])
     }
   }
 

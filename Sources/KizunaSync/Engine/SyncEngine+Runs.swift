@@ -95,6 +95,9 @@ extension SyncEngine {
           before = nil
         case .count:
           let message = failure.cause.error.message
+          if failure.cause.kind == .tooLarge, let head = failure.taken.entries.first {
+            log.warning("sync.write_too_large", ["table": .string(head.table), "key": .string(head.pk)])
+          }
           if try replica.countFailure(failure.taken, message: message) < PushPolicy.budget { return failure.cause }
           raise(try replica.deadLetter(failure.taken, reason: "PERMANENT_TRANSPORT"))
           before = nil
@@ -132,6 +135,8 @@ extension SyncEngine {
   private func push() async throws -> Bool {
     let replica = try replica()
     guard try replica.hasWork() else { return false }
+    // Before anything is marked as sent.
+    try requireToken()
     let taken = try replica.take(limit: pushPolicy.slice)
     try raiseForeignChanges()
     guard !taken.entries.isEmpty else { return false }
@@ -190,9 +195,10 @@ extension SyncEngine {
   /// - Returns: whether the transfer goes on.
   private func pull() async throws -> Bool {
     let replica = try replica()
-    let position = try replica.pullPosition()
+    let buckets = try buckets()
+    let position = try replica.pullPosition(asking: buckets)
     let request = PullRequest(
-      buckets: try buckets(), cursor: position.cursor, clientID: position.clientID,
+      buckets: buckets, cursor: position.cursor, clientID: position.clientID,
       schemaVersion: config.schemaVersion, limit: pageLimit.value)
     let response: HTTPResponse
     let page: PullPage
@@ -225,11 +231,11 @@ extension SyncEngine {
     case nil: break
     }
     if page.hasMore {
-      try replica.stage(page, generation: position.generation)
+      try replica.stage(page, at: position)
       return true
     }
-    if try position.generation == replica.generation(), try replica.isNothingNew(page) { return false }
-    raise(try replica.close(with: page, generation: position.generation))
+    if try replica.isNothingNew(page, at: position) { return false }
+    raise(try replica.close(with: page, at: position))
     return false
   }
 }

@@ -314,8 +314,9 @@ actor SyncEngine {
         throw KizunaSyncError(.bucketUnset, "the bucket value of \(column) must be a text, an integer or a boolean")
       }
     }
+    let isChanged = values.contains { column, value in bucketValues[column].map { $0 != value } ?? false }
     bucketValues.merge(values) { _, new in new }
-    try translating { try replica().setBucketScope(bucketValues) }
+    if isChanged { try translating { try replica().forgetTransfer() } }
   }
 
   /// What a pull asks for: one entry per table, sorted by name.
@@ -367,12 +368,7 @@ actor SyncEngine {
   /// - Throws: `RemoteFailure`, `CancellationError`.
   func call(_ function: String, body: [UInt8]) async throws -> HTTPResponse {
     guard let remote else { throw KizunaSyncError(.engineUnavailable, "no server is configured") }
-    guard let token else {
-      throw failed(
-        RemoteFailure(
-          .noSession,
-          KizunaSyncError(.remote, "AUTH_SESSION_MISSING: nobody is signed in; set an access token and try again")))
-    }
+    let token = try requireToken()
     let task = Task { try await remote.call(function, body: body, token: token) }
     inFlight = task
     defer { inFlight = nil }
@@ -387,6 +383,16 @@ actor SyncEngine {
     } catch let failure as RemoteFailure {
       throw failed(failure)
     }
+  }
+
+  /// - Throws: `RemoteFailure`: without a user's token nothing is ever sent.
+  @discardableResult
+  func requireToken() throws -> String {
+    if let token { return token }
+    throw failed(
+      RemoteFailure(
+        .noSession,
+        KizunaSyncError(.remote, "AUTH_SESSION_MISSING: nobody is signed in; set an access token and try again")))
   }
 
   func failed(_ failure: RemoteFailure) -> RemoteFailure {

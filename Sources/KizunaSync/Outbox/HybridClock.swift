@@ -24,6 +24,8 @@ struct HybridClock: Equatable {
   /// - Parameter now: the calendar, to recognise a clock that ran ahead.
   mutating func mint(at moment: Int64, now: Int64) -> String {
     if milliseconds > now + Self.maximumLead { (milliseconds, counter) = (0, -1) }
+    // A write noted under a clock that has been put back since.
+    let moment = min(moment, now)
     if moment > milliseconds {
       milliseconds = moment
       counter = 0

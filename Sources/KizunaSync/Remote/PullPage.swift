@@ -49,12 +49,13 @@ struct PullPage {
   init(checking bytes: [UInt8]) throws {
     try self.init(bytes)
     do {
-      var rowCount = 0
-      try forEachItem { item, _ in
-        rowCount += item.row == nil ? 0 : 1
+      var (rows, tombstones) = (0, 0)
+      try forEachItem { _, _ in
+        rows += 1
       } tombstones: { _, _ in
+        tombstones += 1
       }
-      self.rowCount = rowCount
+      (rowCount, tombstoneCount) = (rows, tombstones)
     } catch let error as JSONSyntaxError {
       throw Self.malformed(error.description)
     }

@@ -15,10 +15,16 @@ struct PullRequest: Equatable, Sendable {
   /// Left out when nil: the server's default holds.
   var limit: Int?
 
+  static func json(_ bucket: Bucket) -> JSONValue {
+    ["table": .string(bucket.table), "params": .object(bucket.params)]
+  }
+
+  static func json(_ buckets: [Bucket]) -> JSONValue { .array(buckets.map(json)) }
+
   func body() -> [UInt8] {
     var object: [String: JSONValue] = [
-      "buckets": .array(buckets.map { ["table": .string($0.table), "params": .object($0.params)] }),
-      "cursor": .string(cursor), "client_id": .string(clientID), "schema_version": .int(schemaVersion),
+      "buckets": Self.json(buckets), "cursor": .string(cursor), "client_id": .string(clientID),
+      "schema_version": .int(schemaVersion),
     ]
     object["limit"] = limit.map(JSONValue.int)
     return JSONWriter.data(.object(object))

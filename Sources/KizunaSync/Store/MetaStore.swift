@@ -18,8 +18,10 @@ enum MetaKey: String {
   case softBlock = "soft_block"
   /// The newest journal row that reached the outbox.
   case harvested
-  /// The bucket values the stored rows belong to.
-  case bucketScope = "bucket_scope"
+  /// The tables and bucket values the durable cursor speaks for, as they were asked for.
+  case covered
+  /// The same of the unfinished transfer.
+  case transferBuckets = "transfer_buckets"
   /// Names this copy of the file together with `machine`.
   case instance
   case machine

@@ -29,6 +29,8 @@ final class Replica {
   var isApplying = false
   /// Journal rows harvested so far that no library write left: changes by plain SQL.
   var foreignRows = 0
+  /// Rows of an app's table whose foreign key leads nowhere, to report changes only.
+  var reportedForeignKeys: [String: Int] = [:]
   /// Columns of the server that an app's table lacks, to report each once.
   var ignoredColumns: Set<String> = []
 

@@ -1,0 +1,115 @@
+import HostKit
+import Testing
+
+@testable import KizunaSync
+
+/// T0: what plain SQL did, as entries of the outbox.
+@Suite struct HarvestTests {
+  private let unowned = ["todos": KizunaSyncTableConfig()]
+
+  private func fixture() throws -> ReplicaFixture {
+    let fixture = try ReplicaFixture(unowned)
+    try fixture.pull([("a", ["title": "x", "n": 1])], cursor: "1")
+    return fixture
+  }
+
+  @Test(arguments: [
+    ("UPDATE todos SET title = 'y'", ["update a {\"title\":\"y\"}"]),
+    ("UPDATE todos SET title = 'x'", []),
+    ("UPDATE todos SET n = NULL", ["update a {\"n\":null}"]),
+    ("DELETE FROM todos", ["delete a {}"]),
+    ("INSERT INTO todos(id, title) VALUES ('b', 'z')", ["insert b {\"title\":\"z\"}"]),
+    ("INSERT INTO todos(id) VALUES ('b'); DELETE FROM todos WHERE id = 'b'", []),
+    (
+      "INSERT INTO todos(id) VALUES ('b'); UPDATE todos SET n = 2 WHERE id = 'b'",
+      ["insert b {}", "update b {\"n\":2}"]
+    ),
+    ("DELETE FROM todos; INSERT INTO todos(id, title, n) VALUES ('a', 'x', 1)", []),
+    ("DELETE FROM todos; INSERT INTO todos(id, title) VALUES ('a', 'y')", ["update a {\"n\":null,\"title\":\"y\"}"]),
+    ("INSERT OR REPLACE INTO todos(id, title) VALUES ('a', 'y')", ["update a {\"n\":null,\"title\":\"y\"}"]),
+    ("UPDATE todos SET id = 'b'", ["delete a {}", "insert b {\"n\":1,\"title\":\"x\"}"]),
+    ("BEGIN; UPDATE todos SET n = 5; ROLLBACK", []),
+  ])
+  func changesBecomeEntries(script: String, queue: [String]) throws {
+    let fixture = try fixture()
+    try fixture.sql(script)
+    #expect(try fixture.queue() == queue)
+    #expect(try fixture.replica.brokenInvariants() == [])
+  }
+
+  @Test func entriesThatWereSentDoNotCollapse() throws {
+    let fixture = try fixture()
+    try fixture.sql("INSERT INTO todos(id) VALUES ('b')")
+    _ = try fixture.replica.take(limit: 500)
+    try fixture.sql("DELETE FROM todos WHERE id = 'b'")
+    #expect(try fixture.queue() == ["insert b {}", "delete b {}"])
+  }
+
+  @Test func libraryWritesKeepTheirIDsWhateverFollows() throws {
+    let fixture = try fixture()
+    let id = RandomUUID.make()
+    _ = try fixture.apply(LocalWrite(table: "todos", pk: "b", op: .insert, columns: ["id": "b"], mutationID: id))
+    try fixture.sql("DELETE FROM todos WHERE id = 'b'")
+    #expect(try fixture.queue() == ["insert b {\"id\":\"b\"}", "delete b {}"])
+    #expect(try fixture.database.exists("SELECT 1 FROM _kizunasync_outbox WHERE mutation_id = ?", .text(id)))
+  }
+
+  @Test func theNewestJournalRowIsNeverDeleted() throws {
+    let fixture = try fixture()
+    try fixture.sql("UPDATE todos SET n = 2; UPDATE todos SET n = 3")
+    _ = try fixture.queue()
+    let first = try fixture.database.value("SELECT max(seq) FROM _kizunasync_capture")
+    #expect(try fixture.database.value("SELECT count(*) FROM _kizunasync_capture") == 1)
+    try fixture.sql("UPDATE todos SET n = 4")
+    #expect(try fixture.database.value("SELECT max(seq) FROM _kizunasync_capture")! != first!)
+  }
+
+  @Test func aLongBacklogIsTakenInShortTransactions() throws {
+    let fixture = try fixture()
+    let count = Int(Replica.harvestBatch) * 2 + 10
+    try fixture.sql(
+      "WITH RECURSIVE k(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM k WHERE i < \(count)) "
+        + "INSERT INTO todos(id, n) SELECT 'k' || i, i FROM k")
+    try fixture.replica.harvestBacklog()
+    let left = try fixture.replica.pendingJournalRows()
+    #expect(left > 0 && left <= Replica.harvestBatch)
+    #expect(try fixture.queue().count == count)
+  }
+
+  @Test func groupsTieTheWritesOfATransaction() throws {
+    let fixture = try fixture()
+    try fixture.sql(
+      "BEGIN; INSERT INTO _kizunasync_group VALUES ('g'); UPDATE todos SET n = 2; INSERT INTO todos(id) VALUES ('b'); "
+        + "DELETE FROM _kizunasync_group; COMMIT; UPDATE todos SET n = 3 WHERE id = 'a'")
+    _ = try fixture.queue()
+    let taken = try fixture.replica.take(limit: 500)
+    #expect(taken.entries.map(\.group) == ["g", "g"])
+  }
+
+  @Test func aGroupLeftOpenIsRemovedAndReported() throws {
+    let fixture = try fixture()
+    try fixture.sql("INSERT INTO _kizunasync_group VALUES ('g'); UPDATE todos SET n = 2")
+    _ = try fixture.queue()
+    #expect(fixture.warnings.withLock { $0 }.contains("store.group_left_open"))
+    #expect(try !fixture.database.exists("SELECT 1 FROM _kizunasync_group"))
+  }
+
+  @Test func writesOfClockedTablesAreStampedInOrder() throws {
+    let fixture = try ReplicaFixture(["notes": KizunaSyncTableConfig(conflictMode: .hlc)])
+    try fixture.sql("INSERT INTO notes(id) VALUES ('a'); INSERT INTO notes(id) VALUES ('b')")
+    _ = try fixture.queue()
+    let stamps = try fixture.database.map("SELECT hlc FROM _kizunasync_outbox ORDER BY seq") { $0.string(0) }
+    #expect(stamps.count == 2 && Set(stamps).count == 2)
+    #expect(Set(stamps.map { $0.split(separator: "|")[2] }).count == 1)
+    #expect(try fixture.replica.database.meta(.hlc).text?.hasSuffix(String(stamps[0].split(separator: "|")[2])) == true)
+  }
+
+  @Test func anOwnerTakenAwayOnPurposeStaysAway() throws {
+    let fixture = try ReplicaFixture()
+    try fixture.sql("INSERT INTO todos(id) VALUES ('a')")
+    _ = try fixture.queue()
+    try fixture.sql("UPDATE todos SET owner_id = NULL")
+    #expect(try fixture.queue().last == "update a {\"owner_id\":null}")
+    #expect(try fixture.rows()["a"]?["owner_id"] == .null)
+  }
+}
