@@ -14,3 +14,13 @@ public struct KizunaSyncRunReport: Equatable, Sendable {
   public let finishedAt: UInt64
   public let outcome: Outcome
 }
+
+extension KizunaSyncRunReport.Outcome {
+  init(_ outcome: SchedulerMachine.Outcome) {
+    switch outcome {
+    case .success: self = .success
+    case .skipped: self = .skipped
+    case .failure: self = .failure
+    }
+  }
+}

@@ -18,18 +18,14 @@ public final class KizunaSyncScheduler: @unchecked Sendable {  // everything mut
     var needsReset: (@Sendable () async -> Bool)?
   }
 
-  /// What `start` armed and `stop` has to end.
-  private struct Sources: @unchecked Sendable {  // the ports are only ever started and ended
-    var path: (any KizunaSyncPathMonitor)?
-    var foreground: (any KizunaSyncForegroundSource)?
-    var realtime: (any KizunaSyncRealtimeSubscription)?
-    var localWrites: (@Sendable () -> Void)?
+  private struct Handed<Value>: @unchecked Sendable {  // a closure of the app on its way into the lock
+    let value: Value
   }
 
   private struct State: Sendable {
     var machine: SchedulerMachine
     var timer: (any HostTimer)?
-    var sources = Sources()
+    var sources = SchedulerSources()
     /// Grows with every start and stop; reports that carry an older one are ignored.
     var generation: UInt64 = 0
     /// The same for the path monitor alone, which may be turned off and on in between.
@@ -107,7 +103,7 @@ public final class KizunaSyncScheduler: @unchecked Sendable {  // everything mut
   deinit {
     let (sources, timer) = state.withLock { ($0.sources, $0.timer) }
     timer?.cancel()
-    end(sources)
+    sources.end()
   }
 
   private static func nanoseconds(_ interval: TimeInterval) -> UInt64 {
@@ -133,8 +129,8 @@ public final class KizunaSyncScheduler: @unchecked Sendable {  // everything mut
   public var refreshSession: () async -> Bool {
     get { hooks.withLock { $0 }.refreshSession }
     set {
-      let new = Hooks(refreshSession: newValue, sync: {}, onError: nil, needsReset: nil)
-      hooks.withLock { $0.refreshSession = new.refreshSession }
+      let new = Handed(value: newValue)
+      hooks.withLock { $0.refreshSession = new.value }
       perform { $0.machine.restartTimer() }
     }
   }
@@ -143,8 +139,8 @@ public final class KizunaSyncScheduler: @unchecked Sendable {  // everything mut
   public var sync: () async throws -> Void {
     get { hooks.withLock { $0 }.sync }
     set {
-      let new = Hooks(refreshSession: { false }, sync: newValue, onError: nil, needsReset: nil)
-      hooks.withLock { $0.sync = new.sync }
+      let new = Handed(value: newValue)
+      hooks.withLock { $0.sync = new.value }
     }
   }
 
@@ -152,8 +148,8 @@ public final class KizunaSyncScheduler: @unchecked Sendable {  // everything mut
   public var onError: ((any Error) -> Void)? {
     get { hooks.withLock { $0 }.onError }
     set {
-      let new = Hooks(refreshSession: { false }, sync: {}, onError: newValue, needsReset: nil)
-      hooks.withLock { $0.onError = new.onError }
+      let new = Handed(value: newValue)
+      hooks.withLock { $0.onError = new.value }
     }
   }
 
@@ -165,7 +161,7 @@ public final class KizunaSyncScheduler: @unchecked Sendable {  // everything mut
       let (running, generation, old) = state.withLock { state -> (Bool, UInt64, (any KizunaSyncPathMonitor)?) in
         guard state.monitorPath != newValue else { return (false, 0, nil) }
         state.monitorPath = newValue
-        let old = newValue ? nil : Sources(path: state.sources.path)
+        let old = newValue ? nil : SchedulerSources(path: state.sources.path)
         if !newValue {
           state.sources.path = nil
           state.pathGeneration += 1
@@ -199,22 +195,15 @@ public final class KizunaSyncScheduler: @unchecked Sendable {  // everything mut
 
   /// Disarms the timer and every source. A run in flight goes on to its end; ``wake(reason:)`` still runs once.
   public func stop() {
-    var sources = Sources()
+    var sources = SchedulerSources()
     perform { state in
       state.generation += 1
       state.pathGeneration += 1
       sources = state.sources
-      state.sources = Sources()
+      state.sources = SchedulerSources()
       return state.machine.stop()
     }
-    end(sources)
-  }
-
-  private func end(_ sources: Sources) {
-    sources.path?.cancel()
-    sources.foreground?.stop()
-    sources.realtime?.cancel()
-    sources.localWrites?()
+    sources.end()
   }
 
   // MARK: Wakes
@@ -270,13 +259,13 @@ public final class KizunaSyncScheduler: @unchecked Sendable {  // everything mut
     guard armed else { return }
     let expected = pathGeneration
     monitor.start { [weak self] satisfied in self?.reportPath(satisfied: satisfied, generation: expected) }
-    keep(Sources(path: monitor)) { $0.generation == generation && $0.pathGeneration == expected }
+    keep(SchedulerSources(path: monitor)) { $0.generation == generation && $0.pathGeneration == expected }
   }
 
   private func armForeground(generation: UInt64) {
     guard let source = foregroundSource else { return }
     source.start { [weak self] in self?.wake(.foreground, generation: generation) }
-    keep(Sources(foreground: source)) { $0.generation == generation }
+    keep(SchedulerSources(foreground: source)) { $0.generation == generation }
   }
 
   private func armRealtime(generation: UInt64) {
@@ -284,7 +273,7 @@ public final class KizunaSyncScheduler: @unchecked Sendable {  // everything mut
     let subscription = realtime.subscribe(topics: realtimeTables.map { "kizunasync:\($0)" }) { [weak self] in
       self?.wake(.doorbell, generation: generation)
     }
-    keep(Sources(realtime: subscription)) { $0.generation == generation }
+    keep(SchedulerSources(realtime: subscription)) { $0.generation == generation }
   }
 
   private func armLocalWrites(generation: UInt64) {
@@ -292,23 +281,20 @@ public final class KizunaSyncScheduler: @unchecked Sendable {  // everything mut
       let unsubscribe = try client.subscribe { [weak self] event in
         if case .queueDepth(let depth) = event, depth > 0 { self?.wake(.localWrite, generation: generation) }
       }
-      keep(Sources(localWrites: unsubscribe)) { $0.generation == generation }
+      keep(SchedulerSources(localWrites: unsubscribe)) { $0.generation == generation }
     } catch {
       hooks.withLock { $0 }.onError?(error)
     }
   }
 
   /// Remembers a source that was just started, or ends it when `stop` was quicker.
-  private func keep(_ new: Sources, while isWanted: @Sendable (State) -> Bool) {
+  private func keep(_ new: SchedulerSources, while isWanted: @Sendable (State) -> Bool) {
     let late = state.withLock { state -> Bool in
       guard isWanted(state) else { return true }
-      if let path = new.path { state.sources.path = path }
-      if let foreground = new.foreground { state.sources.foreground = foreground }
-      if let realtime = new.realtime { state.sources.realtime = realtime }
-      if let localWrites = new.localWrites { state.sources.localWrites = localWrites }
+      state.sources.add(new)
       return false
     }
-    if late { end(new) }
+    if late { new.end() }
   }
 
   // MARK: Health
@@ -419,27 +405,5 @@ public final class KizunaSyncScheduler: @unchecked Sendable {  // everything mut
 
   private static func message(of error: any Error) -> String {
     (error as? KizunaSyncError)?.message ?? String(describing: error)
-  }
-}
-
-extension KizunaSyncRunReport.Outcome {
-  init(_ outcome: SchedulerMachine.Outcome) {
-    switch outcome {
-    case .success: self = .success
-    case .skipped: self = .skipped
-    case .failure: self = .failure
-    }
-  }
-}
-
-extension KizunaSyncSyncHealth {
-  init(_ snapshot: SchedulerMachine.Snapshot) {
-    func date(_ wall: Int64) -> Date { Date(timeIntervalSince1970: Double(wall) / 1000) }
-    self.init(
-      phase: snapshot.phase, consecutiveFailures: snapshot.consecutiveFailures,
-      nextAttemptAt: snapshot.nextAttemptAt.map(date), attemptStartedAt: snapshot.attemptStartedAt.map(date),
-      lastSuccessAt: snapshot.lastSuccessAt.map(date),
-      lastError: snapshot.lastError.map { .init(code: $0.code, message: $0.message, at: date($0.at)) },
-      needsReset: snapshot.needsReset)
   }
 }

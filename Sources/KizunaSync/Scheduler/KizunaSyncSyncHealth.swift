@@ -37,3 +37,15 @@ public struct KizunaSyncSyncHealth: Equatable, Sendable {
   /// What the `needsReset` closure said after the last attempt.
   public var needsReset: Bool = false
 }
+
+extension KizunaSyncSyncHealth {
+  init(_ snapshot: SchedulerMachine.Snapshot) {
+    func date(_ wall: Int64) -> Date { Date(timeIntervalSince1970: Double(wall) / 1000) }
+    self.init(
+      phase: snapshot.phase, consecutiveFailures: snapshot.consecutiveFailures,
+      nextAttemptAt: snapshot.nextAttemptAt.map(date), attemptStartedAt: snapshot.attemptStartedAt.map(date),
+      lastSuccessAt: snapshot.lastSuccessAt.map(date),
+      lastError: snapshot.lastError.map { .init(code: $0.code, message: $0.message, at: date($0.at)) },
+      needsReset: snapshot.needsReset)
+  }
+}
