@@ -52,12 +52,20 @@ public final class CurlHTTPClient: HTTPTransport {
   /// A request that finds its reused connection closed before any byte of an answer came is sent once more on a new
   /// connection; requests must therefore be safe to repeat.
   /// - Throws: `HTTPError`, or `CancellationError`.
-  public func send(_ request: HTTPRequest) async throws -> HTTPResponse {
+  public nonisolated(nonsending) func send(_ request: HTTPRequest) async throws -> HTTPResponse {
     let route = try routes.route(for: request.url)
     try Task.checkCancellation()
-    let transfer = CurlTransfer(request, route: route)
-    return try await withTaskCancellationHandler {
-      try await withCheckedThrowingContinuation { continuation in
+    return try await exchange(CurlTransfer(request, route: route))
+  }
+
+  /// Hands the transfer to the curl thread and waits, on the caller's executor throughout.
+  private func exchange(
+    _ transfer: CurlTransfer, isolation: isolated (any Actor)? = #isolation
+  ) async throws -> HTTPResponse {
+    try await withTaskCancellationHandler {
+      // Only a closure that captures its isolation keeps it; any other would be run on the global executor.
+      _ = isolation
+      return try await withCheckedThrowingContinuation { continuation in
         transfer.wait(continuation)
         if !loop.start(transfer) { transfer.finish(.failure(Self.shutDownError)) }
       }

@@ -2,9 +2,10 @@
 public protocol HTTPTransport: Sendable {
   /// Sends one request and returns the whole answer, whatever its status.
   ///
-  /// Cancelling the task ends the transfer. Redirects are not followed.
+  /// Cancelling the task ends the transfer. Redirects are not followed. Runs on the caller's executor: a change of
+  /// threads on the way there and back would cost more than the rest of a request to a near server.
   /// - Throws: `HTTPError`, or `CancellationError` when the task was cancelled.
-  func send(_ request: HTTPRequest) async throws -> HTTPResponse
+  nonisolated(nonsending) func send(_ request: HTTPRequest) async throws -> HTTPResponse
 }
 
 public struct HTTPRequest: Sendable {
@@ -48,8 +49,8 @@ public struct HTTPResponse: Sendable {
   public var status: Int
   public var headers: [HTTPHeader]
   public var body: [UInt8]
-  /// `CLOCK_MONOTONIC` nanoseconds when the last byte of the request left, and when the last byte of the answer came;
-  /// 0 where the transport does not know.
+  /// `CLOCK_MONOTONIC` nanoseconds when the request was handed to the system (of a body that fits no socket buffer the
+  /// first part), and when the last byte of the answer came; 0 where the transport does not know.
   public var requestSentAt: UInt64
   public var responseReceivedAt: UInt64
   /// The numeric address the answer came from (the proxy's, behind a proxy); nil where the transport does not know.

@@ -7,6 +7,7 @@ import HostKit
 final class CurlHandle {
   let easy: UnsafeMutableRawPointer
   private(set) var transfer: CurlTransfer?
+  private var route: Route?
   private var headerList: UnsafeMutablePointer<curl_slist>?
   private let errorText = UnsafeMutablePointer<CChar>.allocate(capacity: Int(CURL_ERROR_SIZE))
 
@@ -93,12 +94,18 @@ final class CurlHandle {
     set(CURLOPT_CONNECTTIMEOUT_MS, Self.milliseconds(request.connectTimeout))
     // Known lengths are refused before the first byte of the body; the rest is counted as it comes.
     _ = kd_curl_setopt_off(easy, CURLOPT_MAXFILESIZE_LARGE, curl_off_t(max(request.maximumResponseBytes, 1)))
-    // Compressing costs the server time before the first byte, which a near network does not give back.
-    set(CURLOPT_ACCEPT_ENCODING, transfer.route.isLoopback ? nil : "gzip")
-    // Over TLS wait for the first connection's protocol: with HTTP/2 the others share it.
-    set(CURLOPT_PIPEWAIT, transfer.route.isSecure ? 1 : 0)
-    setProxy(transfer.route.proxy)
     errorText[0] = 0
+    if transfer.route != route { setRoute(transfer.route) }
+  }
+
+  /// What stays the same from request to request to one server.
+  private func setRoute(_ route: Route) {
+    self.route = route
+    // Compressing costs the server time before the first byte, which a near network does not give back.
+    set(CURLOPT_ACCEPT_ENCODING, route.isLoopback ? nil : "gzip")
+    // Over TLS wait for the first connection's protocol: with HTTP/2 the others share it.
+    set(CURLOPT_PIPEWAIT, route.isSecure ? 1 : 0)
+    setProxy(route.proxy)
   }
 
   func mayReuseConnection(_ may: Bool) {
@@ -213,6 +220,25 @@ final class CurlHandle {
     var value: curl_off_t = 0
     _ = kd_curl_getinfo_off(easy, info, &value)
     return value
+  }
+
+  /// Whether the request failed only because its reused connection was ending, before any byte of an answer.
+  ///
+  /// Servers close HTTP/2 connections after some hundred or thousand requests (GOAWAY), and the next request may meet
+  /// that. Under HTTP/1.1 libcurl repeats such requests by itself; this does the same for HTTP/2, once.
+  func isWorthRepeating(_ code: CURLcode) -> Bool {
+    guard code == CURLE_HTTP2 || code == CURLE_HTTP2_STREAM, let transfer, !transfer.isRepeated else { return false }
+    return !transfer.hasBegunAnswer && long(CURLINFO_NUM_CONNECTS) == 0
+  }
+
+  /// Makes the handle ready to send the same request again, in what is left of its time.
+  func prepareRepetition() {
+    guard let transfer else { return }
+    transfer.isRepeated = true
+    let elapsed = UInt64(max(0, off(CURLINFO_TOTAL_TIME_T))) * 1000
+    let timeout = transfer.request.timeout
+    set(CURLOPT_TIMEOUT_MS, Self.milliseconds(timeout > elapsed ? timeout - elapsed : 0))
+    mayReuseConnection(false)
   }
 
   /// Lets go of everything that belonged to the transfer, so that an idle handle keeps no secrets and no large body.

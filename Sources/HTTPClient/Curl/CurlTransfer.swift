@@ -16,6 +16,9 @@ final class CurlTransfer: @unchecked Sendable {  // handed over once, through th
   private(set) var headers: [HTTPHeader] = []
   private(set) var body: [UInt8] = []
   private(set) var isTooLarge = false
+  /// Sent a second time, on a new connection.
+  var isRepeated = false
+  var hasBegunAnswer: Bool { headerBytes > 0 }
   /// The empty line after the headers came. libcurl takes a connection that ends among the headers for an answer.
   private(set) var hasAllHeaders = false
   private var headerBytes = 0

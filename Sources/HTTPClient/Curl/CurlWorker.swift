@@ -104,12 +104,24 @@ final class CurlWorker {
       else { continue }
       // The message is invalid once its handle is removed.
       let code = message.pointee.data.result
+      if handle.isWorthRepeating(code), repeatOnNewConnection(handle) { continue }
       let transfer = handle.transfer
       let result = handle.result(code)
       // First the waiting task, then the housekeeping: the two then run side by side.
       transfer?.finish(result)
       release(handle)
     }
+  }
+
+  /// False when it cannot be, and the outcome stands.
+  private func repeatOnNewConnection(_ handle: CurlHandle) -> Bool {
+    curl_multi_remove_handle(multi, handle.easy)
+    handle.prepareRepetition()
+    guard curl_multi_add_handle(multi, handle.easy) == CURLM_OK else { return false }
+    // A message was read, so `perform` has no further reason to look at this handle by itself.
+    var running: Int32 = 0
+    _ = curl_multi_perform(multi, &running)
+    return true
   }
 
   /// Sleeps until a socket, one of libcurl's deadlines or the bell has something; for ever when nothing is under way.

@@ -38,7 +38,7 @@ package final class ObservedHTTP: HTTPTransport {
   /// The last call of either.
   package var last: Exchange? { latest.withLock { $0 } }
 
-  package func send(_ request: HTTPRequest) async throws -> HTTPResponse {
+  package nonisolated(nonsending) func send(_ request: HTTPRequest) async throws -> HTTPResponse {
     guard let function = Self.function(of: request.url) else { return try await inner.send(request) }
     do {
       let response = try await inner.send(request)

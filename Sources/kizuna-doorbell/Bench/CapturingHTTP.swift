@@ -12,7 +12,7 @@ final class CapturingHTTP: HTTPTransport {
 
   var lastPull: HTTPRequest? { request.withLock { $0 } }
 
-  func send(_ request: HTTPRequest) async throws -> HTTPResponse {
+  nonisolated(nonsending) func send(_ request: HTTPRequest) async throws -> HTTPResponse {
     if request.url.hasSuffix("/rest/v1/rpc/pull") { self.request.withLock { $0 = request } }
     return try await inner.send(request)
   }
