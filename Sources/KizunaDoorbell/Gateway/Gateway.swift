@@ -65,6 +65,7 @@ public actor Gateway {
       clock: parts.clock, client: signedIn.client, pollInterval: configuration.pollInterval.inSeconds,
       pathMonitor: parts.pathMonitor?(),
       foregroundSource: ResumeHints {
+        parts.dropConnections()
         connection.hint(.resume)
         Task { await session.calendarChanged() }
       },

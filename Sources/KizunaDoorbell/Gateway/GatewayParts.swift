@@ -10,18 +10,22 @@ public struct GatewayParts: Sendable {
   public var clock: any HostClock
   /// Says whether the network path is worth trying; nil takes the host's routing table.
   public var pathMonitor: (@Sendable () -> any KizunaSyncPathMonitor)?
+  /// The machine slept, so connections that look alive may be dead: later requests make new ones.
+  public var dropConnections: @Sendable () -> Void
   /// Ends what was made for this gateway alone.
   public var shutdown: @Sendable () async -> Void
 
   public init(
     http: any HTTPTransport, realtime: any RealtimeTransport, clock: any HostClock = SystemClock.shared,
     pathMonitor: (@Sendable () -> any KizunaSyncPathMonitor)? = nil,
+    dropConnections: @escaping @Sendable () -> Void = {},
     shutdown: @escaping @Sendable () async -> Void = {}
   ) {
     self.http = http
     self.realtime = realtime
     self.clock = clock
     self.pathMonitor = pathMonitor
+    self.dropConnections = dropConnections
     self.shutdown = shutdown
   }
 
@@ -29,6 +33,8 @@ public struct GatewayParts: Sendable {
   public static func live() -> GatewayParts {
     let http = CurlHTTPClient(
       CurlHTTPClient.Settings(proxy: ProxyRule(environment: ProcessEnvironment.variables)))
-    return GatewayParts(http: http, realtime: LibwebsocketsTransport(http: http), shutdown: { await http.shutdown() })
+    return GatewayParts(
+      http: http, realtime: LibwebsocketsTransport(http: http), dropConnections: { http.dropConnections() },
+      shutdown: { await http.shutdown() })
   }
 }

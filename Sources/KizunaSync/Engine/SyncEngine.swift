@@ -369,7 +369,11 @@ actor SyncEngine {
   func call(_ function: String, body: [UInt8]) async throws -> HTTPResponse {
     guard let remote else { throw KizunaSyncError(.engineUnavailable, "no server is configured") }
     let token = try requireToken()
-    let task = Task { try await remote.call(function, body: body, token: token) }
+    let task = Task {
+      // Captured, so that the task stays on this engine's thread; any other would cost two changes of threads.
+      _ = self
+      return try await remote.call(function, body: body, token: token)
+    }
     inFlight = task
     defer { inFlight = nil }
     do {
