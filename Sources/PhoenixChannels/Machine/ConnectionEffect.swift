@@ -38,6 +38,12 @@ public struct ConnectionRing: Sendable, Hashable {
   public var cause: Cause
   /// `CLOCK_MONOTONIC` nanoseconds when the frame behind it was received; 0 when there is none.
   public var receivedAt: UInt64
+
+  public init(topics: [ChannelTopic], cause: Cause, receivedAt: UInt64) {
+    self.topics = topics
+    self.cause = cause
+    self.receivedAt = receivedAt
+  }
 }
 
 /// What is worth a line in a log. Holds no secret and no message body.

@@ -41,9 +41,10 @@ extension ConnectionMachine {
       awaitCredentials(&turn)
     case .unavailable:
       guard plan != .stopped else { return }
+      let delay = Backoff.delay(
+        base: policy.join.backoffBase, factor: 2, cap: policy.join.backoffCap,
+        failuresBefore: credentials.unavailableStreak)
       credentials.unavailableStreak += 1
-      var delay = policy.join.backoffBase
-      for _ in 1..<min(credentials.unavailableStreak, 32) { delay = min(delay * 2, policy.join.backoffCap) }
       timers.arm(.credentials, at: turn.now + turn.upperHalf(delay), &turn)
     }
   }

@@ -2,9 +2,12 @@ import HostKit
 
 /// Liveness.
 extension ConnectionMachine {
-  /// A join keeps the server from answering, also one that is no longer waited for.
-  private func joinsOutstanding(_ turn: Turn) -> Bool {
-    channels.contains(where: \.isJoining) || serverQueue.hasJoin(at: turn.now)
+  /// When the joins were sent that keep the server from answering, also those that are no longer waited for.
+  private func unansweredJoins(_ turn: Turn) -> [UInt64] {
+    let current = channels.compactMap { channel -> UInt64? in
+      if case .joining(_, let sentAt) = channel.phase { sentAt } else { nil }
+    }
+    return current + serverQueue.joins(at: turn.now)
   }
 
   mutating func armHeartbeat(_ turn: inout Turn) {
@@ -41,7 +44,7 @@ extension ConnectionMachine {
     let deadline =
       openTransport == nil
       ? nil
-      : heartbeat.deadline(joinsOutstanding: joinsOutstanding(turn), policy.heartbeat, policy.join)
+      : heartbeat.deadline(joins: unansweredJoins(turn), policy.heartbeat, policy.join)
     guard let deadline else { return timers.cancel(.answer, &turn) }
     // The end of a join can put the deadline into the past; a timer that is due already stays.
     if let armed = timers.deadline(of: .answer), armed == deadline || max(armed, deadline) <= turn.now { return }
@@ -54,7 +57,7 @@ extension ConnectionMachine {
       heartbeat.grantGrace(at: turn.now, within: policy.heartbeat.probeDeadline)
       return
     }
-    let due = heartbeat.deadline(joinsOutstanding: joinsOutstanding(turn), policy.heartbeat, policy.join)
+    let due = heartbeat.deadline(joins: unansweredJoins(turn), policy.heartbeat, policy.join)
     guard let due, due <= turn.now else { return }
     counters.heartbeatsMissed += 1
     turn.note(.heartbeatMissed)

@@ -151,9 +151,11 @@ extension ConnectionMachine {
   }
 
   private mutating func backOff(_ index: Int, _ failureClass: FailureClass, _ turn: inout Turn) {
-    var delay = policy.join.backoffBase
-    for _ in 0..<channels[index].streak where delay < policy.join.backoffCap { delay *= 2 }
-    delay = failureClass == .limit ? policy.join.backoffCap : min(delay, policy.join.backoffCap)
+    let delay =
+      failureClass == .limit
+      ? policy.join.backoffCap
+      : Backoff.delay(
+        base: policy.join.backoffBase, factor: 2, cap: policy.join.backoffCap, failuresBefore: channels[index].streak)
     channels[index].streak += 1
     let until = turn.now + turn.upperHalf(delay)
     channels[index].phase = .backingOff(until: until)

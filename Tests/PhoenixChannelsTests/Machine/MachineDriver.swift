@@ -13,6 +13,7 @@ struct MachineDriver {
   /// The transport that was opened last.
   private(set) var transport: TransportID?
   var rules = MachineRules()
+  private var newestJoins: [String: String] = [:]
   private var log: [(at: UInt64, event: ConnectionEvent, effects: [ConnectionEffect])] = []
 
   init(_ policy: ConnectionPolicy = ConnectionPolicy()) {
@@ -55,6 +56,7 @@ struct MachineDriver {
       case .schedule(let token, let at): timers.append((token, at))
       case .cancel(let token): timers.removeAll { $0.token == token }
       case .connect(let id): transport = id
+      case .send(_, let frame): if frame.event == "phx_join" { newestJoins[frame.topic] = frame.ref }
       default: break
       }
     }
@@ -163,7 +165,7 @@ struct MachineDriver {
   func joins(_ topic: String? = nil) -> [PhoenixFrame] { sent("phx_join", topic) }
 
   /// Reference of the newest join of a topic.
-  func joinRef(_ topic: String) -> String? { joins(topic).last?.ref }
+  func joinRef(_ topic: String) -> String? { newestJoins["realtime:\(topic)"] }
 
   var connects: Int { effects.count { if case .connect = $0 { true } else { false } } }
   var closes: Int { effects.count { if case .close = $0 { true } else { false } } }

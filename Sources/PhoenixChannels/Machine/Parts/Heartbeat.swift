@@ -46,9 +46,14 @@ struct Heartbeat: Sendable {
   }
 
   /// When the connection counts as dead; nil while nothing is unanswered.
-  func deadline(joinsOutstanding: Bool, _ heartbeat: HeartbeatPolicy, _ join: JoinPolicy) -> UInt64? {
+  ///
+  /// While joins are out, silence is counted from the last byte, or from the join that the server is at, if the heartbeat
+  /// waits behind it.
+  /// - Parameter joins: when the joins that the server has not answered were sent.
+  func deadline(joins: [UInt64], _ heartbeat: HeartbeatPolicy, _ join: JoinPolicy) -> UInt64? {
     guard let oldest else { return nil }
-    guard joinsOutstanding else { return oldest.answerBy }
-    return max(oldest.answerBy, lastReceived + join.deadline + heartbeat.deadline)
+    guard !joins.isEmpty else { return oldest.answerBy }
+    let ahead = joins.filter { $0 <= oldest.sentAt }.min() ?? 0
+    return max(oldest.answerBy, max(lastReceived, ahead) + join.deadline + heartbeat.deadline)
   }
 }

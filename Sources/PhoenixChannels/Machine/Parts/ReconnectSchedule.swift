@@ -24,14 +24,12 @@ struct ReconnectSchedule: Sendable {
   mutating func nextDelay(
     after failureClass: FailureClass, retryAfterSeconds: Int?, _ policy: ReconnectPolicy, _ turn: Turn
   ) -> UInt64 {
-    var delay = policy.base
-    for _ in 0..<streak where delay < policy.cap { delay = UInt64(Double(delay) * policy.factor) }
-    delay = min(delay, policy.cap)
+    var delay = Backoff.delay(base: policy.base, factor: policy.factor, cap: policy.cap, failuresBefore: streak)
     if failureClass == .limit { delay = max(delay, policy.limitDelay) }
     streak += 1
     var drawn = turn.upperHalf(delay)
     if let seconds = retryAfterSeconds, seconds > 0 {
-      let asked = min(UInt64(seconds).multipliedReportingOverflow(by: 1_000_000_000), policy.maximumRetryAfter)
+      let asked = min(UInt64(min(seconds, 1_000_000)) * 1_000_000_000, policy.maximumRetryAfter)
       notBefore = turn.now + asked
       // Everybody was told the same number, so some chance comes on top.
       drawn = max(drawn, asked + turn.upTo(policy.base))
@@ -43,8 +41,4 @@ struct ReconnectSchedule: Sendable {
     streak = 0
     serverErrors = 0
   }
-}
-
-private func min(_ product: (partialValue: UInt64, overflow: Bool), _ limit: UInt64) -> UInt64 {
-  product.overflow ? limit : Swift.min(product.partialValue, limit)
 }

@@ -19,8 +19,9 @@ struct ServerQueue: Sendable {
     entries.append(Entry(joinRef: joinRef, leaveRef: leaveRef, joinSentAt: joinSentAt, until: until))
   }
 
-  func hasJoin(at now: UInt64) -> Bool {
-    entries.contains { $0.joinSentAt != nil && $0.until > now }
+  /// When the joins were sent that are unanswered still.
+  func joins(at now: UInt64) -> [UInt64] {
+    entries.compactMap { $0.until > now ? $0.joinSentAt : nil }
   }
 
   enum Answer {

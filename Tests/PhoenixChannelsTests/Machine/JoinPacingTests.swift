@@ -1,0 +1,91 @@
+import HostKit
+import PhoenixChannels
+import Testing
+
+/// Joins are a queue in the server, so they are sent with care.
+@Suite struct JoinPacingTests {
+  private static let many = (0..<10).map { "t\($0)" }
+
+  @Test func oneJoinFirstAndMoreAfterItsReply() {
+    var driver = MachineDriver.open(topics: Self.many)
+    #expect(driver.joins().count == 1)
+    driver.accept("t0")
+    #expect(driver.joins().count == 5)
+    driver.accept("t1")
+    #expect(driver.joins().count == 6)
+    driver.acceptJoins()
+    #expect(driver.joins().count == 10)
+    #expect(driver.status.isReady)
+    #expect(driver.rings.map(\.topics.count) == [10])
+  }
+
+  @Test func aRefusalHoldsTheOthersToOneAtATime() {
+    var driver = MachineDriver.open(topics: Self.many)
+    driver.refuse("t0", "UnableToConnectToProject: x")
+    #expect(driver.joins().map(\.topic) == ["realtime:t0", "realtime:t1"])
+    driver.refuse("t1", "Unauthorized: x")
+    #expect(driver.joins().count == 3)
+  }
+
+  @Test func aLimitOfTheConnectionHoldsAll() {
+    var driver = MachineDriver.open(topics: Self.many)
+    driver.refuse("t0", "ClientJoinRateLimitReached: Too many joins per second")
+    driver.forget()
+    driver.advanceAnswering(29)
+    #expect(driver.joins().isEmpty)
+    driver.feed(.closed(code: 1001, reason: ""))
+    #expect((driver.reconnectIn ?? 0) >= 30)
+    #expect(driver.status.lastFailure?.text.hasPrefix("ClientJoinRateLimitReached") == true)
+  }
+
+  @Test func aRefusedTokenHoldsAllUntilAnotherIsThere() {
+    var driver = MachineDriver.open(topics: Self.many, credentials: "old")
+    driver.refuse("t0", "InvalidJWTToken: Token has expired 1 seconds ago")
+    driver.forget()
+    driver.advance(5)
+    #expect(driver.joins().isEmpty)
+    driver.feed(.credentials(.token("new")))
+    driver.acceptJoins()
+    #expect(driver.status.isReady)
+    #expect(driver.joins().count == 10)
+  }
+
+  @Test func anUnansweredJoinIsLeftAndTriedAgain() throws {
+    var driver = MachineDriver.joined(topics: ["a"])
+    driver.subscribe("b")
+    let first = try #require(driver.joinRef("b"))
+    driver.forget()
+    driver.advanceAnswering(25)
+    #expect(driver.sent("phx_leave").map(\.joinRef) == [first])
+    #expect(driver.status.counters.joinsUnanswered == 1)
+    // A late acceptance of the join that was given up is not one.
+    driver.reply("b", ref: first)
+    #expect(driver.state("b") != .joined)
+    driver.advanceAnswering(1)
+    #expect(driver.joins("b").count == 1)
+    driver.accept("b")
+    #expect(driver.status.isReady)
+    #expect(driver.rules.violations == [])
+  }
+
+  @Test func aRestartingNodeIsLeft() {
+    var driver = MachineDriver.joined(topics: ["a"])
+    driver.subscribe("b")
+    driver.refuse("b", "RealtimeRestarting: Realtime is restarting, please standby")
+    #expect(driver.closes == 1)
+    driver.feed(.closed(code: 1000, reason: ""))
+    driver.advance(1)
+    #expect(driver.status.state == .connecting)
+  }
+
+  @Test func aVanishedTenantIsProbedSlowly() {
+    var driver = MachineDriver.open()
+    driver.refuse("a", "TenantNotFound: Tenant with the given ID does not exist")
+    driver.feed(.closed(code: 1001, reason: ""))
+    guard case .suspended = driver.status.state else {
+      Issue.record("\(driver.status.state)")
+      return
+    }
+    #expect((driver.reconnectIn ?? 0) >= 150)
+  }
+}
