@@ -47,7 +47,8 @@ let sources: [Target] = [
 
 let tests: [Target] = [
   .testTarget(name: "HostKitTests", dependencies: ["HostKit"]),
-  .testTarget(name: "PhoenixChannelsTests", dependencies: ["HostKit", "PhoenixChannels"]),
+  .testTarget(
+    name: "PhoenixChannelsTests", dependencies: ["HostKit", "PhoenixChannels"], exclude: ["Fixtures"]),
   .testTarget(name: "HTTPClientTests", dependencies: ["HostKit", "HTTPClient"]),
   .testTarget(
     name: "SyncServerTests", dependencies: ["HostKit", "HTTPClient", "KizunaSyncTestSupport", "SyncServer"],
