@@ -136,6 +136,13 @@ public final class LocalStack: Sendable {
     await assembly.hub.sendFromDatabase(topic: topic, event: event, payload: payload, isPrivate: isPrivate)
   }
 
+  /// The same with opaque bytes: `realtime.send_binary(payload, event, topic, private)`. Clients of version 1.0.0 hear
+  /// nothing of it.
+  @discardableResult
+  public func sendBinary(topic: String, event: String, bytes: [UInt8], isPrivate: Bool = true) async -> Int {
+    await assembly.hub.sendFromDatabase(topic: topic, event: event, bytes: bytes, isPrivate: isPrivate)
+  }
+
   // MARK: Faults
 
   /// Answers every upgrade with this status and body, at once; nil lets the rules decide again.

@@ -65,6 +65,16 @@ actor RealtimeHub {
         topic: topic, event: event, payload: payload, isPrivate: isPrivate, id: UUIDText.random()))
   }
 
+  /// What `realtime.send_binary` does.
+  @discardableResult
+  func sendFromDatabase(topic: String, event: String, bytes: [UInt8], isPrivate: Bool) -> Int {
+    if faults.losesDatabaseMessages { return 0 }
+    let broadcast = UserBroadcast(
+      event: event, meta: ["id": .string(UUIDText.random())], content: .bytes(bytes))
+    return publish(
+      RealtimeBroadcast(room: RealtimeRoom(topic: topic, isPrivate: isPrivate), content: .binary(broadcast)))
+  }
+
   private func publish(_ broadcast: RealtimeBroadcast, except sender: UInt64?) -> Int {
     let receivers = rooms[broadcast.room] ?? []
     for id in receivers where id != sender { feed(.broadcast(broadcast), to: id) }
