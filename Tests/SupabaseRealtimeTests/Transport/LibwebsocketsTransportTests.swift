@@ -320,7 +320,7 @@ struct LibwebsocketsTransportTests {
         if frame.opcode == 8 { return peer.write(RawPeer.frame(8, frame.payload)) }
       }
     }
-    let probe = TransportProbe(server.url)
+    let probe = TransportProbe(RealtimeTransportRequest(url: server.url, closeTimeout: .seconds(30)))
     #expect(await probe.next() == .opened)
     probe.call { connection in
       connection.send(.text("last words"))
