@@ -11,7 +11,10 @@ extension Replica {
     let known = try database.meta(.owner).text
     if known == subject { return .none }
     if known == nil {
-      try bareTransaction(sync: .normal, foreignKeys: false) { try database.setMeta(.owner, .text(subject)) }
+      try bareTransaction(sync: .normal, foreignKeys: false) {
+        try database.setMeta(.owner, .text(subject))
+        try database.setMeta(.adopting, .null)
+      }
       return .learned
     }
     guard try database.meta(.softBlock).text != "identity_changed" else { return .none }

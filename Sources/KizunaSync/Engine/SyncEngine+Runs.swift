@@ -155,6 +155,7 @@ extension SyncEngine {
       pushPolicy.succeeded()
       try settle(reply, taken)
       try report(.push, response, rows: taken.entries.count, hasMore: false)
+      try raiseForeignChanges()
       return true
     } catch let failure as RemoteFailure {
       throw PushFailure(taken: taken, cause: failure)
@@ -174,7 +175,6 @@ extension SyncEngine {
       events = [.resetRequired(reason: "reset_required")]
     }
     raise(events)
-    try raiseForeignChanges()
   }
 
   // MARK: Pull
@@ -212,8 +212,8 @@ extension SyncEngine {
     }
     pageLimit.succeeded()
     let goesOn = try take(page, position)
-    try raiseForeignChanges()
     try report(.pull, response, rows: page.rowCount + page.tombstoneCount, hasMore: page.hasMore)
+    try raiseForeignChanges()
     return goesOn
   }
 

@@ -90,11 +90,15 @@ actor SyncEngine {
       let replica = try Replica(settings, clock: clock, log: log)
       openReplica = replica
       try replica.recogniseMachine()
+    }
+    // Before the first harvest: it fills in the owner.
+    if let token = config.remote?.accessToken { try setAccessToken(token) }
+    try translating {
+      let replica = try replica()
       try replica.harvestNow()
       reportedForeignRows = replica.foreignRows
       probe?.known = try replica.newestHarvested()
     }
-    if let token = config.remote?.accessToken { try setAccessToken(token) }
     try raise([.localChanged, queueDepthEvent()])
     if let path = settings.path, let probe {
       do {
@@ -153,9 +157,11 @@ actor SyncEngine {
     .queueDepth(depth: UInt32(clamping: try translating { try replica().outboxDepth() }))
   }
 
-  /// Raises what plain SQL's writes deserve once they are in the outbox, whichever transaction took them there.
+  /// Raises what plain SQL's writes deserve once they are in the outbox, whichever transaction took them there; then does
+  /// what nobody has to wait for.
   func raiseForeignChanges() throws {
     let replica = try replica()
+    defer { replica.database.checkpointIfLong() }
     probe?.known = try translating { try replica.newestHarvested() }
     guard replica.foreignRows != reportedForeignRows else { return }
     reportedForeignRows = replica.foreignRows

@@ -278,7 +278,10 @@ extension Replica {
   static let harvestBatch = 2000
 
   /// Whether any process left journal rows that are not in the outbox yet.
-  func isHarvestPending() throws -> Bool { try pendingJournalRows() > 0 }
+  func isHarvestPending() throws -> Bool {
+    guard try pendingJournalRows() > 0 else { return false }
+    return try database.meta(.adopting).isNull
+  }
 
   /// The distance between the newest journal row and the harvest: an upper limit of the rows that wait.
   func pendingJournalRows() throws -> Int64 {
@@ -288,7 +291,7 @@ extension Replica {
 
   /// Brings the journal down to what one transaction may take, several short ones if need be.
   func harvestBacklog() throws {
-    while try pendingJournalRows() > Self.harvestBatch {
+    while try pendingJournalRows() > Self.harvestBatch, try isHarvestPending() {
       try bareTransaction(sync: .normal, foreignKeys: false) {
         var harvest = Harvest(self, pending: nil)
         try harvest.run(limit: Self.harvestBatch)

@@ -13,8 +13,10 @@ final class Database {
   let configuration: DatabaseConfiguration
   private let handle: OpaquePointer
   private var statements: [String: Statement] = [:]
-  /// Statements handed out while the cached one was in use; finalized with the connection.
-  private var extra: [Statement] = []
+  /// Queries of an app are of any number; the cache is emptied when it holds so many.
+  private static let cacheCapacity = 300
+  /// Pages in the write-ahead log after the last commit of this connection, written by SQLite's hook.
+  private let logPages = UnsafeMutablePointer<Int32>.allocate(capacity: 1)
   private var isClosed = false
   private var synchronous = Sync.normal
   private var foreignKeys = false
@@ -35,11 +37,13 @@ final class Database {
     }
     self.handle = handle
     self.configuration = configuration
+    logPages.initialize(to: 0)
     sqlite3_busy_timeout(handle, configuration.busyTimeoutMilliseconds)
     do {
       for pragma in configuration.pragmas { try execute(pragma) }
       // Opening is lazy: the first read tells whether the file is a database at all.
       try execute("SELECT 1 FROM sqlite_schema LIMIT 1")
+      if configuration.role == .writer, configuration.path != nil { try watchLog() }
     } catch {
       close()
       throw error
@@ -48,13 +52,15 @@ final class Database {
 
   deinit {
     close()
+    logPages.deallocate()
   }
 
   /// Idempotent. No statement may be used afterwards.
   func close() {
     guard !isClosed else { return }
     isClosed = true
-    finalizeStatements()
+    statements = [:]
+    // Waits for statements that somebody still holds.
     sqlite3_close_v2(handle)
   }
 
@@ -69,7 +75,8 @@ final class Database {
   func statement(_ sql: String) throws -> Statement {
     if let cached = statements[sql], !cached.isBusy { return cached }
     let fresh = try prepare(sql)
-    if let busy = statements.updateValue(fresh, forKey: sql) { extra.append(busy) }
+    if statements.count >= Self.cacheCapacity { statements = [:] }
+    statements[sql] = fresh
     return fresh
   }
 
@@ -81,12 +88,31 @@ final class Database {
     return Statement(self, handle: prepared, sql: sql)
   }
 
-  /// Drops the cache, for example because the schema changed and plans and column lists are stale.
-  func finalizeStatements() {
-    for statement in statements.values { statement.finalize() }
-    for statement in extra { statement.finalize() }
-    statements = [:]
-    extra = []
+  // MARK: The write-ahead log
+
+  /// Pages after which the log is copied into the database, SQLite's own default.
+  private static let checkpointPages: Int32 = 1000
+
+  /// Takes checkpoints out of the commits that happen to fill the log: there they would cost the caller an fsync or two.
+  private func watchLog() throws {
+    guard try value("PRAGMA journal_mode")?.text == "wal" else {
+      throw SQLiteError(
+        code: SQLITE_CANTOPEN, message: "the file system does not support the write-ahead log", sql: nil)
+    }
+    sqlite3_wal_hook(
+      handle,
+      { pages, _, _, count in
+        // The pointer given below.
+        pages!.assumingMemoryBound(to: Int32.self).pointee = count
+        return SQLITE_OK
+      }, logPages)
+  }
+
+  /// Copies a long log into the database. Called when nobody waits; other programs' readers are not disturbed.
+  func checkpointIfLong() {
+    guard logPages.pointee >= Self.checkpointPages, !isInTransaction else { return }
+    logPages.pointee = 0
+    sqlite3_wal_checkpoint_v2(handle, nil, SQLITE_CHECKPOINT_PASSIVE, nil, nil)
   }
 
   // MARK: Running
@@ -128,7 +154,6 @@ final class Database {
   /// Calls `body` for each row of a statement that is not worth keeping, until it returns false.
   func forEachHead(ofOnce sql: String, _ arguments: [SQLiteValue], _ body: (Statement) throws -> Bool) throws {
     let statement = try prepare(sql)
-    defer { statement.finalize() }
     statement.bind(arguments)
     while try statement.step() {
       guard try body(statement) else { return }

@@ -10,6 +10,8 @@ enum MetaKey: String {
   case rehydrating
   /// The signed-in user's id.
   case owner
+  /// Rows an app's table held before wait in the journal for somebody to sign in, so that they get an owner.
+  case adopting
   case clientID = "client_id"
   case lastMutationID = "last_mutation_id"
   /// State of the hybrid logical clock, `millis|counter|node`.

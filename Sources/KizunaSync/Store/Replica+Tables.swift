@@ -7,7 +7,9 @@ extension Replica {
   /// Makes the table if the file lacks it, or takes the app's own; then sees to its triggers.
   func adopt(_ table: String) throws {
     guard let config = settings.tables[table] else { return }
-    let type = try database.value("SELECT type FROM sqlite_schema WHERE name = ?", .text(table))?.text
+    let type = try database.value(
+      "SELECT CASE WHEN sql LIKE 'CREATE VIRTUAL%' THEN 'virtual table' ELSE type END FROM sqlite_schema WHERE name = ?",
+      .text(table))?.text
     switch type {
     case nil: try makeTable(table, config)
     case "table": try recordTable(table, managed: false)
@@ -116,6 +118,9 @@ extension Replica {
     try database.run(
       "INSERT INTO _kizunasync_capture(tbl, op, at, \(slots)) SELECT ?, 'i', ?, \(names) FROM \(SQL.name(table))",
       .text(table), .integer(clock.wallMilliseconds))
+    if config.bucketColumn != nil, case .byOwner = config.bucket, try database.meta(.owner).isNull {
+      try database.setMeta(.adopting, 1)
+    }
     log.info("store.adopted", ["table": .string(table), "rows": .int(database.changes)])
   }
 

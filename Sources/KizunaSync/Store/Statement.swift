@@ -1,6 +1,6 @@
 import CSQLite
 
-/// A prepared statement. Bind, step, read, reset; the connection's cache owns and finalizes it.
+/// A prepared statement. Bind, step, read, reset; finalized when the last reference goes, which is mostly the cache's.
 ///
 /// Confined to the thread of its connection, like everything in this folder.
 final class Statement {
@@ -14,7 +14,7 @@ final class Statement {
     self.sql = sql
   }
 
-  func finalize() {
+  deinit {
     sqlite3_finalize(handle)
   }
 

@@ -13,16 +13,23 @@ import Testing
 @Suite struct ConvergenceProgramTests {
   static let programs = ProgramCount.of("KIZUNA_CONVERGENCE_PROGRAMS", otherwise: 60)
 
-  @Test(arguments: [false, true])
-  func clientsAndServerConverge(onDisk: Bool) async throws {
+  enum Place: String, Sendable, CaseIterable {
+    case memory, disk
+    /// On disk, in a table the app declared.
+    case appTable
+  }
+
+  @Test(arguments: Place.allCases)
+  func clientsAndServerConverge(place: Place) async throws {
     let first = ProgramCount.firstSeed
     // Files and restarts cost more than memory.
-    for seed in first..<(first + UInt64(onDisk ? max(1, Self.programs / 3) : Self.programs)) {
+    for seed in first..<(first + UInt64(place == .memory ? Self.programs : max(1, Self.programs / 3))) {
       try await withScratchFolder { folder in
-        let program = try await ConvergenceProgram(seed: seed, folder: onDisk ? folder : nil)
+        let program = try await ConvergenceProgram(
+          seed: seed, folder: place == .memory ? nil : folder, inAppTable: place == .appTable)
         let problem = try await program.run()
         await program.close()
-        if let problem { Issue.record("seed \(seed), on disk \(onDisk): \(problem)\n\(program.log)") }
+        if let problem { Issue.record("seed \(seed), \(place): \(problem)\n\(program.log)") }
       }
     }
   }
@@ -69,9 +76,17 @@ private final class ConvergenceProgram {
     }
   }
 
-  init(seed: UInt64, folder: String?) async throws {
+  init(seed: UInt64, folder: String?, inAppTable: Bool) async throws {
     world = World(seed: seed)
     for index in 0..<2 {
+      if inAppTable, let folder {
+        let app = try Database(DatabaseConfiguration(path: "\(folder)/\(index).db", role: .writer))
+        // Declared types, a generated column, and another unique value that follows the key.
+        try app.execute(
+          "CREATE TABLE t(id TEXT PRIMARY KEY, c TEXT, a INTEGER, b INT, owner_id TEXT, "
+            + "twice AS (a * 2), UNIQUE (id, owner_id))")
+        app.close()
+      }
       clients.append(try await Client(world, path: folder.map { "\($0)/\(index).db" }, limit: index == 0 ? 2 : 3))
     }
   }

@@ -1,4 +1,5 @@
 import CSQLite
+import Foundation
 import Testing
 
 @testable import KizunaSync
@@ -67,6 +68,31 @@ import Testing
     }
     try database.transaction { try database.run("INSERT INTO c VALUES (3)") }
     #expect(try database.map("SELECT p FROM c") { $0.int64(0) } == [1, 3])
+  }
+
+  @Test func aLongLogIsCopiedWhenNobodyWaits() throws {
+    try withScratchFolder { folder in
+      let database = try Database(DatabaseConfiguration(path: folder + "/a.db", role: .writer))
+      defer { database.close() }
+      try database.execute("CREATE TABLE t(v)")
+      try database.transaction {
+        for _ in 0..<1200 { try database.run("INSERT INTO t VALUES (zeroblob(4000))") }
+      }
+      let before = try fileSize(folder + "/a.db")
+      database.checkpointIfLong()
+      #expect(try fileSize(folder + "/a.db") > before + 4_000_000)
+    }
+  }
+
+  private func fileSize(_ path: String) throws -> Int {
+    try #require(FileManager.default.attributesOfItem(atPath: path)[.size] as? Int)
+  }
+
+  @Test func statementsThatFellOutOfTheCacheWorkOn() throws {
+    let database = try memory()
+    let held = try database.statement("SELECT 42")
+    for index in 0..<700 { #expect(try database.value("SELECT \(index)") == .integer(Int64(index))) }
+    #expect(try held.step() && held.int64(0) == 42)
   }
 
   @Test func aReaderSeesTheLastCommitWhileTheWriterWorks() throws {

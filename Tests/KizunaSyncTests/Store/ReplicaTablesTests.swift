@@ -130,6 +130,18 @@ import Testing
     }
   }
 
+  @Test func rowsThatWereThereWaitForTheirOwner() throws {
+    try withScratchFolder { folder in
+      let fixture = try ReplicaFixture(
+        todos, path: folder + "/a.db", signedIn: false,
+        preparing: "CREATE TABLE todos(id TEXT PRIMARY KEY, owner_id TEXT); INSERT INTO todos(id) VALUES ('old')")
+      #expect(try fixture.queue() == [])
+      _ = try fixture.replica.meet(owner: owner)
+      #expect(try fixture.queue() == ["insert old {\"owner_id\":\"\(owner)\"}"])
+      #expect(try fixture.rows()["old"]?["owner_id"] == .string(owner))
+    }
+  }
+
   @Test func localOnlyColumnsStayHere() throws {
     try withScratchFolder { folder in
       let fixture = try ReplicaFixture(
@@ -147,7 +159,8 @@ import Testing
   }
 
   @Test(arguments: [
-    ("CREATE VIEW todos AS SELECT 1 AS id", "view"), ("CREATE TABLE todos(name TEXT)", "no column id"),
+    ("CREATE VIEW todos AS SELECT 1 AS id", "view"), ("CREATE VIRTUAL TABLE todos USING fts5(id)", "virtual table"),
+    ("CREATE TABLE todos(name TEXT)", "no column id"),
     ("CREATE TABLE todos(id TEXT, name TEXT)", "neither a primary key nor a unique index"),
     ("CREATE TABLE todos(id TEXT PRIMARY KEY, name TEXT); CREATE UNIQUE INDEX u ON todos(lower(name))", "expression"),
     ("CREATE TABLE todos(id TEXT PRIMARY KEY, price REAL)", "rounds"),
