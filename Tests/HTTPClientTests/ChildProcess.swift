@@ -46,8 +46,13 @@ final class ChildProcess {
     return text.hasSuffix("\n") ? String(text.dropLast()) : text
   }
 
-  func write(_ text: String) {
-    let bytes = Array(text.utf8)
+  /// Waits for exactly so many bytes; nil when the output ended before.
+  func read(_ count: Int) -> [UInt8]? {
+    var bytes = [UInt8](repeating: 0, count: count)
+    return fread(&bytes, 1, count, output) == count ? bytes : nil
+  }
+
+  func write(_ bytes: [UInt8]) {
     _ = Glibc.write(input, bytes, bytes.count)
   }
 

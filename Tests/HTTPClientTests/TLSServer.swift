@@ -10,12 +10,13 @@ final class TLSServer {
 
   let folder: String
   let port: UInt16
-  private let server: ChildProcess
+  let server: ChildProcess
 
   var authorityFile: String { folder + "/ca.pem" }
 
-  /// - Parameter options: more of `openssl s_server`, for example `-tls1_1`.
-  init(_ options: [String] = []) throws {
+  /// - Parameter options: of `openssl s_server`; `-www` answers every request by itself, without it what the client sends
+  ///   is the program's output and what the client gets is its input.
+  init(_ options: [String] = ["-www"]) throws {
     folder = NSTemporaryDirectory() + "kizuna-tls-\(UUID().uuidString)"
     try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
     let at = folder + "/"
@@ -28,12 +29,13 @@ final class TLSServer {
     try Self.run(
       ["x509", "-req", "-days", "2", "-in", at + "server.csr", "-CA", at + "ca.pem", "-CAkey", at + "ca.key"]
         + ["-CAcreateserial", "-extfile", at + "names", "-out", at + "server.pem"])
-    server = try ChildProcess(
-      [
-        Self.program, "s_server", "-accept", "127.0.0.1:0", "-cert", at + "server.pem", "-key", at + "server.key",
-        "-www",
-      ]
-        + options)
+    let arguments = [Self.program, "s_server", "-cert", at + "server.pem", "-key", at + "server.key"] + options
+    guard options.contains("-www") else {
+      port = RawServer.freePort()
+      server = try ChildProcess(arguments + ["-accept", "127.0.0.1:\(port)"])
+      return
+    }
+    server = try ChildProcess(arguments + ["-accept", "127.0.0.1:0"])
     // It says `ACCEPT 127.0.0.1:41123` once it listens.
     while let line = server.readLine() {
       guard line.hasPrefix("ACCEPT "), let port = line.split(separator: ":").last.flatMap({ UInt16($0) }) else {

@@ -42,7 +42,7 @@ import Testing
   }
 
   @Test func olderProtocolsAreRefused() async throws {
-    let server = try TLSServer(["-tls1_1", "-cipher", "DEFAULT@SECLEVEL=0"])
+    let server = try TLSServer(["-www", "-tls1_1", "-cipher", "DEFAULT@SECLEVEL=0"])
     defer { server.stop() }
     let result = await answer("https://localhost:\(server.port)/", trusting: server.authorityFile)
     #expect(failure(result) == HTTPError(.tls, "no TLS connection to localhost:\(server.port) could be agreed"))
