@@ -90,7 +90,6 @@ public actor RealtimeConnection {
   public func stop() async {
     drain()
     credentialsTask?.cancel()
-    credentialsTask = nil
     await withCheckedContinuation { waiter in
       stopWaiters.append(waiter)
       feed(.stop)

@@ -193,6 +193,18 @@ import Testing
     }
   }
 
+  @Test func d26_comingBackDuringTheDelayJoinsOnce() {
+    var driver = MachineDriver.open()
+    driver.refuse("a", "UnableToConnectToProject: x")
+    driver.unsubscribe("a")
+    driver.subscribe("a")
+    driver.acceptJoins()
+    driver.forget()
+    driver.advanceAnswering(60)
+    #expect(driver.joins().isEmpty)
+    #expect(driver.status.isReady)
+  }
+
   @Test func d27_theLastSubscriberLeaves() throws {
     var driver = MachineDriver.joined()
     driver.subscribe("a")

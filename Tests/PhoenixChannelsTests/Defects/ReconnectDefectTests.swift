@@ -138,6 +138,27 @@ import Testing
     }
   }
 
+  @Test func d03_aRingThatTheStopCaughtIsNotMadeUpFor() {
+    var driver = MachineDriver.open(topics: ["a", "b"])
+    driver.accept("a")
+    driver.feed(.stop)
+    driver.feed(.closed(code: 1000, reason: ""))
+    driver.feed(.start)
+    driver.feed(.opened)
+    #expect(driver.rings.isEmpty)
+    driver.acceptJoins()
+    #expect(driver.rings.map(\.topics.count) == [2])
+  }
+
+  @Test func aTimerThatWasCancelledChangesNothing() {
+    var driver = MachineDriver.joined()
+    for token in driver.cancelled {
+      #expect(driver.feed(.timer(token)).isEmpty)
+    }
+    #expect(!driver.cancelled.isEmpty)
+    #expect(driver.status.isReady)
+  }
+
   @Test func d04_startWhileTheOldConnectionCloses() {
     // The old one ends in time.
     var driver = MachineDriver.joined()
@@ -185,6 +206,11 @@ import Testing
     #expect(driver.joins().count == 1)
     driver.acceptJoins()
     #expect(driver.status.isReady)
+    #expect(driver.status.counters.opened == 1)
+    // Nor does it forget the heartbeat that is out.
+    while driver.sent("heartbeat").isEmpty { driver.advance(1) }
+    #expect(driver.feed(.opened).isEmpty)
+    driver.answerHeartbeat()
 
     driver.feed(.failed("reset", isConfiguration: false))
     driver.advance(1)

@@ -64,7 +64,7 @@ private struct History {
   }
 
   private mutating func step() {
-    switch random.next() % 26 {
+    switch random.next() % 27 {
     case 0:
       started = true
       driver.feed(.start)
@@ -96,6 +96,7 @@ private struct History {
     case 19: noise()
     case 20: driver.sleep(Double(random.next() % 100))
     case 21: driver.advance(Double(random.next() % 400))
+    case 22: if !driver.cancelled.isEmpty { driver.feed(.timer(pick(driver.cancelled))) }
     default: driver.advance(random.unit() * 8)
     }
   }

@@ -27,6 +27,17 @@ import Testing
     #expect(driver.joins().count == 3)
   }
 
+  @Test func aRefusalAfterAnAcceptanceHoldsTheOthersAgain() {
+    var driver = MachineDriver.open(topics: Self.many)
+    driver.accept("t0")
+    #expect(driver.joins().count == 5)
+    driver.refuse("t1", "Unauthorized: x")
+    // The three that are out already come back one by one; nothing is added meanwhile.
+    #expect(driver.joins().count == 5)
+    for topic in ["t2", "t3", "t4"] { driver.refuse(topic, "Unauthorized: x") }
+    #expect(driver.joins().count == 6)
+  }
+
   @Test func aLimitOfTheConnectionHoldsAll() {
     var driver = MachineDriver.open(topics: Self.many)
     driver.refuse("t0", "ClientJoinRateLimitReached: Too many joins per second")

@@ -13,6 +13,8 @@ struct MachineDriver {
   /// The transport that was opened last.
   private(set) var transport: TransportID?
   var rules = MachineRules()
+  /// Tokens of timers that were cancelled, newest last.
+  private(set) var cancelled: [TimerToken] = []
   private var newestJoins: [String: String] = [:]
   private var log: [(at: UInt64, event: ConnectionEvent, effects: [ConnectionEffect])] = []
 
@@ -54,7 +56,10 @@ struct MachineDriver {
     for effect in new {
       switch effect {
       case .schedule(let token, let at): timers.append((token, at))
-      case .cancel(let token): timers.removeAll { $0.token == token }
+      case .cancel(let token):
+        timers.removeAll { $0.token == token }
+        cancelled.append(token)
+        if cancelled.count > 64 { cancelled.removeFirst() }
       case .connect(let id): transport = id
       case .send(_, let frame): if frame.event == "phx_join" { newestJoins[frame.topic] = frame.ref }
       default: break

@@ -18,6 +18,8 @@ struct MachineRules {
   private var unrung: [String: UInt64] = [:]
   private var attempts: [UInt64] = []
   private var token: String?
+  /// Timers that were cancelled before this event.
+  private var stale: Set<TimerToken> = []
   private var context = ""
   private var usedRefs: Set<String> = []
 
@@ -27,7 +29,10 @@ struct MachineRules {
   ) {
     context = "at \(now.inSeconds) s after \(event.summary)"
     observe(event, now: now)
-    for effect in effects { observe(effect, after, now: now) }
+    for effect in effects {
+      observe(effect, after, now: now)
+      if case .cancel(let token) = effect { stale.insert(token) }
+    }
 
     // 1
     let kinds = timers.map(\.token.kind)
@@ -58,6 +63,18 @@ struct MachineRules {
       != (after.state == .open && !after.topics.isEmpty && after.topics.allSatisfy { $0.state == .joined })
     {
       violate("ready is not what the topics say")
+    }
+    for case .join(let topic) in kinds where after.topics.first(where: { $0.topic == topic })?.state != .joining {
+      violate("a join deadline for \(topic), which is not joining")
+    }
+    for case .rejoin(let topic) in kinds {
+      switch after.topics.first(where: { $0.topic == topic })?.state {
+      case .backingOff, .denied: break
+      case let state: violate("a rejoin of \(topic), which is \(String(describing: state))")
+      }
+    }
+    if case .timer(let token) = event, stale.contains(token), !effects.isEmpty || before != after {
+      violate("a stale timer changed something")
     }
     // 7
     // After a sleep the timer may be due and not have fired yet.

@@ -1,0 +1,92 @@
+import HostKit
+import KizunaSyncTestSupport
+import PhoenixChannels
+import SupabaseRealtime
+import Testing
+
+@Suite struct ScriptedTransportTests {
+  private let clock = VirtualClock(now: .seconds(100))
+
+  private func connection(_ transport: ScriptedTransport) throws -> (RealtimeConnection, RealtimeSubscription) {
+    let connection = RealtimeConnection(
+      RealtimeConfiguration(url: try ServerURL("http://127.0.0.1:9"), apiKey: "k"), transport: transport, clock: clock,
+      jitter: { 1 })
+    let subscription = try connection.subscribe(topics: ["todos"]) { _ in }
+    connection.start()
+    return (connection, subscription)
+  }
+
+  @Test func aFrameThatIsNotAsExpectedIsShownWithItsDifferences() async throws {
+    let transport = ScriptedTransport(
+      clock: clock,
+      [
+        .wait(.seconds(2)), .accept,
+        .expect(.join("notes", ["config": ["private": false], "access_token": "x"])), .reply(),
+      ])
+    let (connection, subscription) = try connection(transport)
+    await clock.advance(by: .seconds(3))
+    let problem = try #require(transport.problems.first)
+    #expect(transport.problems.count == 1)
+    #expect(problem.contains("at 102.0 s on connection 1"))
+    #expect(problem.contains("topic: expected realtime:notes, sent realtime:todos"))
+    #expect(problem.contains("payload.config.private: expected false, sent true"))
+    #expect(problem.contains(#"payload.access_token: expected "x", sent nothing"#))
+    // The script stops there.
+    #expect(transport.remainingSteps == 1)
+    await connection.stop()
+    subscription.cancel()
+  }
+
+  @Test func aScriptPlaysInOrderAndInTime() async throws {
+    let transport = ScriptedTransport(
+      clock: clock,
+      [
+        .refuse(status: 503), .accept, .expect(.join("todos")), .wait(.seconds(4)), .reply(),
+        .expect(.heartbeat), .reply(response: [:]), .cut, .accept, .expect(.join("todos")),
+        .reply(), .close(code: 1012), .stall, .expectClose,
+      ], afterwards: .silence)
+    let (connection, subscription) = try connection(transport)
+    await clock.advance(by: .seconds(1))
+    #expect(connection.status.state == .open)
+    #expect(!connection.status.isReady)
+    await clock.advance(by: .seconds(4))
+    #expect(connection.status.isReady)
+    await clock.advance(by: .seconds(120))
+    #expect(transport.problems == [])
+    #expect(transport.remainingSteps == 0)
+    #expect(transport.requests.count >= 4)
+    #expect(transport.mostConnectionsAtOnce == 1)
+    await connection.stop()
+    subscription.cancel()
+  }
+
+  @Test func anUnreachableNetworkFailsEachAttempt() async throws {
+    let transport = ScriptedTransport(clock: clock)
+    transport.setReachable(false)
+    let (connection, subscription) = try connection(transport)
+    await clock.advance(by: .seconds(120))
+    #expect(transport.requests.count > 5)
+    #expect(transport.sent.isEmpty)
+    transport.setReachable(true)
+    await clock.advance(by: .seconds(30))
+    #expect(connection.status.isReady)
+    await connection.stop()
+    subscription.cancel()
+  }
+
+  @Test func whatIsNoFrameReachesTheClientAsItIs() async throws {
+    let transport = ScriptedTransport(
+      clock: clock,
+      [
+        .accept, .expect(.join("todos")), .reply(), .sendRaw(.text("{")), .sendRaw(.binary([9, 9])),
+        .tooLarge(bytes: 2_000_000),
+      ])
+    let (connection, subscription) = try connection(transport)
+    await clock.settle()
+    #expect(connection.status.isReady)
+    #expect(connection.status.counters.framesUndecodable == 2)
+    #expect(connection.status.counters.framesOversized == 1)
+    await connection.stop()
+    subscription.cancel()
+  }
+}
