@@ -10,7 +10,7 @@ import Testing
         try await RunningGateway.with(configuration: file) { gateway in
           try PlainSQL.run(database, "INSERT INTO todos(title) VALUES ('x')")
           try await eventually("the push") {
-            try PlainSQL.run(database, "SELECT count(*) FROM _kizunasync_outbox") == ["0"]
+            try PlainSQL.run(database, "SELECT count(*) FROM _kizunasync_pushed") == ["1"]
           }
           let ending = try await Binaries.doorbell("status", "--config", file, "--json")
           #expect(ending.code == ExitCode.ok.rawValue)

@@ -2,8 +2,11 @@ import Glibc
 
 /// A serial executor with a thread of its own, for actors whose work blocks (SQLite, name resolution).
 ///
+/// A task may prefer it, too (`Task(executorPreference:)`): what the task then does outside of any actor happens on the
+/// thread. A task resumed by a continuation would otherwise come back by way of the global pool.
+///
 /// The thread starts with the first job and sleeps between jobs. `stop()` lets it end once the queue is empty.
-public final class SerialThread: SerialExecutor, Sendable {
+public final class SerialThread: SerialExecutor, TaskExecutor, Sendable {
   private struct State {
     var jobs: [Job] = []
     var running = false
@@ -37,7 +40,7 @@ public final class SerialThread: SerialExecutor, Sendable {
     add(.closure(body))
   }
 
-  /// Lets the thread end when its queue is empty. A job added later starts a new one.
+  /// Lets the thread end when its queue is empty. A job added later starts a new one, which ends with its queue, too.
   public func stop() {
     let mustRaise = state.withLock { state -> Bool in
       state.stopped = true
@@ -95,7 +98,6 @@ public final class SerialThread: SerialExecutor, Sendable {
         var waiting: [CheckedContinuation<Void, Never>] = []
         if ended {
           state.running = false
-          state.stopped = false
           state.thread = nil
           swap(&waiting, &state.whenEnded)
         }
@@ -112,7 +114,8 @@ public final class SerialThread: SerialExecutor, Sendable {
       }
       for job in jobs {
         switch job {
-        case .task(let job): job.runSynchronously(on: asUnownedSerialExecutor())
+        case .task(let job):
+          job.runSynchronously(isolatedTo: asUnownedSerialExecutor(), taskExecutor: asUnownedTaskExecutor())
         case .closure(let body): body()
         }
       }

@@ -89,6 +89,9 @@ public final class FileEvents: Sendable {
 
   // MARK: On the thread
 
+  /// Milliseconds from one look at the events to the next, so that a burst costs two wake-ups and not one each.
+  private static let pause: Int32 = 2
+
   private func run(_ descriptor: Int32) {
     let size = 16 << 10
     let buffer = UnsafeMutableRawBufferPointer.allocate(
@@ -105,6 +108,8 @@ public final class FileEvents: Sendable {
         tell(event, name: String(decoding: name, as: UTF8.self))
         rest = UnsafeRawBufferPointer(rebasing: rest[end...])
       }
+      // One commit is a dozen writes; those that follow are told as one.
+      _ = poll(nil, 0, Self.pause)
     }
   }
 

@@ -10,6 +10,8 @@ final class SignedInClient: Sendable {
   let session: SupabaseSession
   let http: ObservedHTTP
   private let log: HostLog
+  /// The token the client has. Handing it over again would cost two changes of threads before every run.
+  private let known = Locked<String?>(nil)
 
   init(_ configuration: GatewayConfiguration, parts: GatewayParts, log: HostLog) {
     self.configuration = configuration
@@ -50,7 +52,10 @@ final class SignedInClient: Sendable {
   /// Gets a token that is good now and gives it to the client.
   func signIn() async throws(GatewayError) {
     do {
-      try await client.setAccessToken(session.accessToken().value)
+      let token = try await session.accessToken().value
+      guard known.withLock({ $0 }) != token else { return }
+      try await client.setAccessToken(token)
+      known.withLock { $0 = token }
     } catch let failure as SessionFailure {
       throw GatewayError(failure)
     } catch let error as KizunaSyncError {

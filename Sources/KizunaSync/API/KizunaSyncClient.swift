@@ -122,6 +122,9 @@ public final class KizunaSyncClient: @unchecked Sendable {  // everything mutabl
     return engine
   }
 
+  /// The thread that a task should run on which does little else than call this client; nil while it is not open.
+  var executorPreference: (any TaskExecutor)? { state.withLock { $0.engine }?.thread }
+
   // MARK: Tables
 
   /// One configured table.

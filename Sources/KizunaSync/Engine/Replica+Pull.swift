@@ -20,17 +20,23 @@ extension Replica {
   /// or a bucket that changed, everything is read again from the start.
   func pullPosition(asking buckets: [PullRequest.Bucket]) throws -> PullPosition {
     let asked = JSONWriter.text(PullRequest.json(buckets))
-    if try !database.meta(.pageCursor).isNull, try isTransferUnusable(asked) { try dropStaging() }
-    if try !isCovered(buckets, asked) {
+    // Each statement outside a transaction locks and unlocks the file; this runs before every pull.
+    let (isUnusable, isKnown) = try database.snapshot {
+      (try !database.meta(.pageCursor).isNull && isTransferUnusable(asked), try isCovered(buckets, asked))
+    }
+    if isUnusable { try dropStaging() }
+    if !isKnown {
       try transaction {
         try clearStaging()
         try database.setMeta(.rehydrating, 1)
       }
     }
-    let durable = try isRehydrating() ? "0" : durableCursor()
-    return PullPosition(
-      cursor: try database.meta(.pageCursor).text ?? durable, generation: try generation(), clientID: try clientID(),
-      buckets: asked)
+    return try database.snapshot {
+      let durable = try isRehydrating() ? "0" : durableCursor()
+      return PullPosition(
+        cursor: try database.meta(.pageCursor).text ?? durable, generation: try generation(), clientID: try clientID(),
+        buckets: asked)
+    }
   }
 
   private func isTransferUnusable(_ asked: String) throws -> Bool {
@@ -80,7 +86,8 @@ extension Replica {
   }
 
   func clearStaging() throws {
-    try database.run("DELETE FROM _kizunasync_pages")
+    // With a condition, because without one an empty table is cleared, which writes a page of its own.
+    try database.run("DELETE FROM _kizunasync_pages WHERE n IS NOT NULL")
     try database.setMeta(.pageCursor, .null)
     try database.setMeta(.transferStarted, .null)
     try database.setMeta(.transferBuckets, .null)

@@ -12,8 +12,10 @@ extension Replica {
 
   /// Whether a push has anything to send. Reads only.
   func hasWork() throws -> Bool {
-    if try isHarvestPending() { return true }
-    return try database.exists("SELECT 1 FROM _kizunasync_outbox WHERE state < 2 LIMIT 1")
+    try database.snapshot {
+      if try isHarvestPending() { return true }
+      return try database.exists("SELECT 1 FROM _kizunasync_outbox WHERE state < 2 LIMIT 1")
+    }
   }
 
   // MARK: T1

@@ -154,6 +154,7 @@ extension SyncEngine {
       answeredTroubleSince = nil
       pushPolicy.succeeded()
       try settle(reply, taken)
+      committedAt = 0
       try report(.push, response, rows: taken.entries.count, hasMore: false)
       try raiseForeignChanges()
       return true
@@ -211,6 +212,7 @@ extension SyncEngine {
       throw failed(failure)
     }
     pageLimit.succeeded()
+    committedAt = 0
     let goesOn = try take(page, position)
     try report(.pull, response, rows: page.rowCount + page.tombstoneCount, hasMore: page.hasMore)
     try raiseForeignChanges()
@@ -235,7 +237,10 @@ extension SyncEngine {
       return true
     }
     if try replica.isNothingNew(page, at: position) { return false }
-    raise(try replica.close(with: page, at: position))
+    let events = try replica.close(with: page, at: position)
+    // Before anybody is told: what listeners do is no part of the commit.
+    committedAt = SystemClock.monotonic
+    raise(events)
     return false
   }
 }

@@ -13,7 +13,7 @@ actor SyncEngine {
   let settings: Replica.Settings
   let remote: Remote?
   private let emit: @Sendable (KizunaSyncEngineEvent) -> Void
-  private let thread = SerialThread(name: "kizuna-sync")
+  nonisolated let thread = SerialThread(name: "kizuna-sync")
   private let reader: ReplicaReader?
 
   private var openReplica: Replica?
@@ -25,6 +25,8 @@ actor SyncEngine {
   private var trace: (@Sendable (SyncTrace) -> Void)?
   private(set) var token: String?
   private var subject: String?
+  /// When the answer at hand was committed, `CLOCK_MONOTONIC`; 0 while that is not known better.
+  var committedAt: UInt64 = 0
   private var bucketValues: [String: JSONValue] = [:]
   private var reportedForeignRows = 0
 
@@ -188,7 +190,8 @@ actor SyncEngine {
     trace(
       SyncTrace(
         kind: kind, requestSentAt: response.requestSentAt, responseReceivedAt: response.responseReceivedAt,
-        committedAt: SystemClock.monotonic, cursor: try replica().durableCursor(), rows: rows, hasMore: hasMore))
+        committedAt: committedAt > 0 ? committedAt : SystemClock.monotonic, cursor: try replica().durableCursor(),
+        rows: rows, hasMore: hasMore))
   }
 
   // MARK: Local reads and writes
@@ -347,11 +350,14 @@ actor SyncEngine {
   // MARK: Requests
 
   /// Runs `body` while no other request of this engine is under way.
-  func exclusively<Result>(_ body: (isolated SyncEngine) async throws -> Result) async throws -> Result {
+  func exclusively<Result: Sendable>(
+    _ body: (isolated SyncEngine) async throws -> Result
+  ) async throws -> Result {
     await enterGate()
     defer { gate.leave() }
     try Task.checkCancellation()
-    return try await body(self)
+    // The task prefers this thread meanwhile: whatever resumes it would otherwise pass the global pool on the way back.
+    return try await withTaskExecutorPreference(thread) { try await body(self) }
   }
 
   private func enterGate() async {
@@ -365,6 +371,13 @@ actor SyncEngine {
     guard remote != nil else {
       throw KizunaSyncError(.engineUnavailable, "no server is configured, so there is nothing to sync with")
     }
+    let (owner, isBlocked) = try translating {
+      let replica = try replica()
+      return try replica.database.snapshot {
+        (try replica.database.meta(.owner).text, try !replica.database.meta(.softBlock).isNull)
+      }
+    }
+    guard let subject, owner != subject else { return !isBlocked }
     // After a reset the owner is whoever is signed in.
     try meetOwner()
     return try translating { try !replica().checkpoint().softBlocked }
@@ -375,9 +388,10 @@ actor SyncEngine {
   func call(_ function: String, body: [UInt8]) async throws -> HTTPResponse {
     guard let remote else { throw KizunaSyncError(.engineUnavailable, "no server is configured") }
     let token = try requireToken()
-    let task = Task {
-      // Captured, so that the task stays on this engine's thread; any other would cost two changes of threads.
-      _ = self
+    // On this thread as well, so that no other one stands between the engine and the transport: naming the actor makes
+    // the task inherit it, and the preference brings an answer straight back.
+    let task = Task(executorPreference: thread) { [self] in
+      assertIsolated()
       return try await remote.call(function, body: body, token: token)
     }
     inFlight = task

@@ -371,9 +371,10 @@ public final class KizunaSyncScheduler: @unchecked Sendable {  // everything mut
     }
   }
 
-  /// One hop: the closures are asynchronous, so they need a task.
+  /// One hop: the closures are asynchronous, so they need a task. It prefers the thread of the client's engine, where the
+  /// run leads anyway; a closure that is isolated to an actor runs there as always.
   private func begin(_ attempt: SchedulerMachine.Attempt) {
-    Task.detached(priority: .high) { await self.run(attempt) }
+    Task.detached(executorPreference: client.executorPreference, priority: .high) { await self.run(attempt) }
   }
 
   private func run(_ attempt: SchedulerMachine.Attempt) async {

@@ -93,7 +93,8 @@ final class Replica {
   func applying<Result>(_ body: () throws -> Result) throws -> Result {
     if isApplying { return try body() }
     // A note left by an ignored insert must not outlive what is applied now.
-    try database.run("DELETE FROM _kizunasync_displaced")
+    // (With a condition, because without one an empty table is cleared, which writes a page of its own.)
+    try database.run("DELETE FROM _kizunasync_displaced WHERE rowid IS NOT NULL")
     try database.run("UPDATE _kizunasync_ctl SET applying = 1")
     isApplying = true
     let result = try body()
