@@ -57,7 +57,7 @@ let tests: [Target] = [
     name: "SupabaseRealtimeTests",
     dependencies: [
       "CLibwebsockets", "HostKit", "HTTPClient", "KizunaSyncTestSupport", "LocalStack", "PhoenixChannels",
-      "SupabaseRealtime",
+      "SupabaseRealtime", "SyncServer",
     ]),
   .testTarget(
     name: "KizunaSyncTests",
