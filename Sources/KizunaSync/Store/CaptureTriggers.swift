@@ -46,7 +46,10 @@ struct CaptureTriggers {
         return trigger(when: "before", verb, "\(active)", "SELECT raise(ABORT, \(SQL.literal(message)));")
       }
     }
-    var list = [beforeInsert, afterInsert, beforeUpdate, afterUpdate, afterDelete]
+    var list = [
+      beforeInsert, afterPlainInsert, afterDisplacingInsert, beforeUpdate, afterPlainUpdate, afterDisplacingUpdate,
+      afterDelete,
+    ]
     if refusesDeletes {
       list.append(
         trigger(when: "before", "delete", active, "SELECT raise(ABORT, \(SQL.literal(softDeleteMessage)));"))
@@ -73,8 +76,10 @@ struct CaptureTriggers {
 
   private func slot(_ column: String) -> Int { columns.first { $0.name == column }?.slot ?? 0 }
 
-  private func trigger(when: String, _ verb: String, _ condition: String, _ body: String) -> Trigger {
-    let triggerName = "\(Self.namePrefix(table: table))\(when)_\(verb)"
+  private func trigger(
+    when: String, _ verb: String, suffix: String = "", _ condition: String, _ body: String
+  ) -> Trigger {
+    let triggerName = "\(Self.namePrefix(table: table))\(when)_\(verb)\(suffix)"
     return Trigger(
       name: triggerName,
       sql: "CREATE TRIGGER \(SQL.name(triggerName)) \(when.uppercased()) \(verb.uppercased()) ON \(name) "
@@ -116,64 +121,91 @@ struct CaptureTriggers {
       + "(SELECT id FROM _kizunasync_group), CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER), \(select);"
   }
 
+  /// Forgets what an earlier statement noted, and notes the rows that this one may displace.
   private func note(_ condition: String) -> String {
     "\(dropNotes) INSERT INTO _kizunasync_displaced(base_seq, tbl, \(notedSlots)) "
       + "SELECT coalesce((SELECT max(seq) FROM _kizunasync_capture), 0), \(tag), "
       + "\(SQL.names(columns.map(\.name), prefix: "t.")) FROM \(name) t WHERE \(condition);"
   }
 
+  private var hasNotes: String { "EXISTS (SELECT 1 FROM _kizunasync_displaced WHERE tbl = \(tag))" }
+
   private var gone: String {
     "NOT EXISTS (SELECT 1 FROM \(name) t WHERE \(notedKeyIs("t"))) AND NOT \(notedKeyIs("NEW"))"
   }
 
   /// Logs, or on a soft-delete table refuses, the rows that were displaced by a row of another key.
-  private func logDisplaced(except own: String = "") -> String {
-    let which = "_kizunasync_displaced d WHERE d.tbl = \(tag) AND \(gone)\(own) AND NOT \(isLogged)"
+  private var logDisplaced: String {
+    let which = "_kizunasync_displaced d WHERE d.tbl = \(tag) AND \(gone) AND NOT \(isLogged)"
     if refusesDeletes {
       return "SELECT raise(ABORT, \(SQL.literal(softDeleteMessage))) WHERE EXISTS (SELECT 1 FROM \(which));"
     }
     return log("d", into: oldSlots, "\(noted) FROM \(which)")
   }
 
-  /// A key that cannot be spelled on the wire is refused here, because later nobody could tell the writer.
-  private var checkKey: String {
+  /// A key that cannot be spelled on the wire.
+  private var isBadKey: String {
     let bad = key.map { "typeof(NEW.\(SQL.name($0))) NOT IN ('text', 'integer')" }
     let blank = key.count == 1 ? ["NEW.\(SQL.name(key[0])) = ''"] : []
-    let message = "the key of \(table) (\(key.joined(separator: ", "))) must be text or an integer, and not empty"
-    return "SELECT raise(ABORT, \(SQL.literal(message))) WHERE \((bad + blank).joined(separator: " OR "));"
+    return "(" + (bad + blank).joined(separator: " OR ") + ")"
   }
 
-  // MARK: The five triggers
+  /// Refused here, because later nobody could tell the writer.
+  private var checkKey: String {
+    let message = "the key of \(table) (\(key.joined(separator: ", "))) must be text or an integer, and not empty"
+    return "SELECT raise(ABORT, \(SQL.literal(message))) WHERE \(isBadKey);"
+  }
+
+  // MARK: The triggers
+
+  // The usual write displaces nothing and pays for one insert into the journal. The rest has triggers of its own, whose
+  // conditions exclude the usual one's: SQLite does not say which of two fires first, so neither may change what the
+  // other looks at. Notes are therefore dropped by the next BEFORE trigger only. Cheap tests stand first.
 
   private var beforeInsert: Trigger {
     trigger(
-      when: "before", "insert", "\(active) AND EXISTS (SELECT 1 FROM \(name) t WHERE \(sharesUniqueValue))",
+      when: "before", "insert",
+      "(EXISTS (SELECT 1 FROM \(name) t WHERE \(sharesUniqueValue)) OR \(hasNotes)) AND \(active)",
       note(sharesUniqueValue))
   }
 
-  private var afterInsert: Trigger {
+  private var afterPlainInsert: Trigger {
+    trigger(
+      when: "after", "insert", "NOT \(hasNotes) AND NOT \(isBadKey) AND \(active)",
+      log("i", into: newSlots, newValues))
+  }
+
+  private var afterDisplacingInsert: Trigger {
     let own = "_kizunasync_displaced d WHERE d.tbl = \(tag) AND \(notedKeyIs("NEW")) AND NOT \(isLogged)"
     return trigger(
-      when: "after", "insert", active,
+      when: "after", "insert", suffix: "_displacing", "(\(hasNotes) OR \(isBadKey)) AND \(active)",
       [
-        checkKey, logDisplaced(),
+        checkKey, logDisplaced,
         log("r", into: "\(newSlots), \(oldSlots)", "\(newValues), \(noted) FROM \(own)"),
         log("i", into: newSlots, "\(newValues) WHERE NOT EXISTS (SELECT 1 FROM \(own))"),
-        dropNotes,
       ].joined(separator: " "))
   }
 
   private var beforeUpdate: Trigger {
     let other = "\(sharesUniqueValue) AND NOT \(keyIs("t", "OLD"))"
-    let condition = "\(active) AND \(uniqueColumnChanged) AND EXISTS (SELECT 1 FROM \(name) t WHERE \(other))"
+    let displaces = "\(uniqueColumnChanged) AND EXISTS (SELECT 1 FROM \(name) t WHERE \(other))"
+    let condition = "((\(displaces)) OR \(hasNotes)) AND \(active)"
     guard isSelfReferencing else { return trigger(when: "before", "update", condition, note(other)) }
     // An update that displaces an ancestor of its own row would cascade onto the row itself, unseen by any trigger.
     let message =
       "update refused: it would displace another row of \(table), which cascades onto itself; delete that row first"
-    return trigger(when: "before", "update", condition, "SELECT raise(ABORT, \(SQL.literal(message)));")
+    return trigger(
+      when: "before", "update", condition,
+      "SELECT raise(ABORT, \(SQL.literal(message))) WHERE \(displaces); \(dropNotes)")
   }
 
-  private var afterUpdate: Trigger {
+  private var afterPlainUpdate: Trigger {
+    trigger(
+      when: "after", "update", "\(keyIs("NEW", "OLD")) AND NOT \(hasNotes) AND \(active)",
+      log("u", into: "\(newSlots), \(oldSlots)", "\(newValues), \(oldValues)"))
+  }
+
+  private var afterDisplacingUpdate: Trigger {
     let unmoved = keyIs("NEW", "OLD")
     let onto =
       "_kizunasync_displaced d WHERE d.tbl = \(tag) AND NOT \(unmoved) AND \(notedKeyIs("NEW")) AND NOT \(isLogged)"
@@ -183,16 +215,16 @@ struct CaptureTriggers {
       log("i", into: newSlots, "\(newValues) WHERE NOT \(unmoved)"),
     ]
     if refusesDeletes {
-      let message = "update refused: the key of a row of \(table) cannot change, because its rows are never deleted"
+      let message =
+        "update refused: the key of a row of \(table) cannot change, because its rows are never deleted"
       moved = ["SELECT raise(ABORT, \(SQL.literal(message))) WHERE NOT \(unmoved);"]
     }
     return trigger(
-      when: "after", "update", active,
+      when: "after", "update", suffix: "_displacing", "(NOT \(unmoved) OR \(hasNotes)) AND \(active)",
       [
-        // A note that an earlier, ignored statement left may be about this very row.
-        checkKey, logDisplaced(except: " AND NOT \(notedKeyIs("OLD"))"),
+        checkKey, logDisplaced,
         log("u", into: "\(newSlots), \(oldSlots)", "\(newValues), \(oldValues) WHERE \(unmoved)"),
-        moved.joined(separator: " "), dropNotes,
+        moved.joined(separator: " "),
       ].joined(separator: " "))
   }
 
