@@ -31,10 +31,11 @@ public struct GatewayParts: Sendable {
 
   /// libcurl, libwebsockets and the system's clock; proxies as the environment says.
   public static func live() -> GatewayParts {
-    let http = CurlHTTPClient(
-      CurlHTTPClient.Settings(proxy: ProxyRule(environment: ProcessEnvironment.variables)))
+    let proxy = ProxyRule(environment: ProcessEnvironment.variables)
+    let http = CurlHTTPClient(CurlHTTPClient.Settings(proxy: proxy))
     return GatewayParts(
-      http: http, realtime: LibwebsocketsTransport(http: http), dropConnections: { http.dropConnections() },
+      http: http, realtime: LibwebsocketsTransport(proxy: proxy, http: http),
+      dropConnections: { http.dropConnections() },
       shutdown: { await http.shutdown() })
   }
 }

@@ -3,7 +3,7 @@
 /// libwebsockets reports an end in several ways, sometimes twice; here the facts are collected and judged once.
 struct AttemptRecord {
   enum Phase: Int, Comparable {
-    case resolving, connecting, securing, upgrading, open
+    case resolving, connecting, tunnelling, securing, upgrading, open
 
     static func < (left: Phase, right: Phase) -> Bool { left.rawValue < right.rawValue }
   }
@@ -21,6 +21,8 @@ struct AttemptRecord {
 
   /// Host and port, the only part of the address that errors name.
   let origin: String
+  /// Host and port of the proxy in between.
+  let proxy: String?
   var phase = Phase.resolving
   var requestedClose: Close?
   var peerClose: Close?
@@ -29,9 +31,12 @@ struct AttemptRecord {
   var failure: RealtimeTransportFailure?
   /// Why the certificate was not accepted, in OpenSSL's words.
   var certificateProblem: String?
+  /// libwebsockets' word for why the attempt ended; only its beginning is looked at.
+  var libraryMessage = ""
 
-  init(origin: String) {
+  init(origin: String, proxy: String? = nil) {
     self.origin = origin
+    self.proxy = proxy
   }
 
   func finalEvent() -> RealtimeTransportEvent {
@@ -53,8 +58,9 @@ struct AttemptRecord {
     let seconds = nanoseconds / 1_000_000_000
     let message =
       switch phase {
-      case .resolving: "The host name of \(origin) was not resolved within \(seconds) s."
-      case .connecting: "No connection to \(origin) within \(seconds) s."
+      case .resolving: "The host name of \(proxy ?? origin) was not resolved within \(seconds) s."
+      case .connecting: "No connection to \(proxy ?? origin) within \(seconds) s."
+      case .tunnelling: "There was no usable tunnel to \(origin) through the proxy within \(seconds) s."
       case .securing: "\(origin) did not finish the TLS handshake within \(seconds) s."
       case .upgrading, .open: "\(origin) did not answer the WebSocket upgrade within \(seconds) s."
       }
@@ -68,7 +74,13 @@ struct AttemptRecord {
     }
     return switch phase {
     case .resolving: RealtimeTransportFailure(.other, "The connection to \(origin) could not be started.")
-    case .connecting: RealtimeTransportFailure(.unreachable, "\(origin) does not accept connections.")
+    case .connecting:
+      proxy.map { RealtimeTransportFailure(.proxy, "The proxy \($0) does not accept connections.") }
+        ?? RealtimeTransportFailure(.unreachable, "\(origin) does not accept connections.")
+    case .tunnelling where libraryMessage.hasPrefix("connect S"):
+      RealtimeTransportFailure(.tls, "The TLS handshake with \(origin) failed.")
+    case .tunnelling:
+      RealtimeTransportFailure(.proxy, "The proxy \(proxy ?? "") did not open a tunnel to \(origin).")
     case .securing: RealtimeTransportFailure(.tls, "The TLS handshake with \(origin) failed.")
     case .upgrading:
       RealtimeTransportFailure(

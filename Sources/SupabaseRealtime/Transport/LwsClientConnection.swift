@@ -9,6 +9,7 @@ final class LwsClientConnection: RealtimeTransportConnection, @unchecked Sendabl
   struct Environment: Sendable {
     let loop: LwsLoop
     let trustRoots: LibwebsocketsTransport.TrustRoots
+    let proxy: ProxyRule
     let clock: any HostClock
     let refusalReader: RefusalReader
   }
@@ -24,6 +25,7 @@ final class LwsClientConnection: RealtimeTransportConnection, @unchecked Sendabl
   private let request: RealtimeTransportRequest
   private var onEvent: (@Sendable (RealtimeTransportEvent) -> Void)?
   private var url: WebSocketURL?
+  private var proxy: ProxyServer?
   private var record: AttemptRecord
   private var assembler: MessageAssembler
   private var queue = SendQueue()
@@ -93,7 +95,8 @@ final class LwsClientConnection: RealtimeTransportConnection, @unchecked Sendabl
       try checkHeaders()
       let url = try WebSocketURL(request.url)
       self.url = url
-      record = AttemptRecord(origin: url.origin)
+      proxy = try proxy(for: url)
+      record = AttemptRecord(origin: url.origin, proxy: proxy?.label)
       handshakeTimer = deadline(request.handshakeTimeout) { $0.handshakeTimedOut() }
       find(url)
     } catch {
@@ -112,15 +115,36 @@ final class LwsClientConnection: RealtimeTransportConnection, @unchecked Sendabl
     }
   }
 
+  private func proxy(for url: WebSocketURL) throws(RealtimeTransportFailure) -> ProxyServer? {
+    guard let server = try? ServerURL(request.url, for: .webSocket), let proxy = environment.proxy.proxy(for: server)
+    else { return nil }
+    guard proxy.scheme == .http else {
+      throw RealtimeTransportFailure(
+        .proxy, "WebSockets go through plain HTTP proxies only; \(proxy.address) is another kind.")
+    }
+    // The library composes its CONNECT request in 256 bytes.
+    guard url.origin.utf8.count <= 90 else {
+      throw RealtimeTransportFailure(.proxy, "The host name \(url.host) is too long to be reached through a proxy.")
+    }
+    return proxy
+  }
+
+  /// What is connected to: the proxy or the server.
+  private var peer: (host: String, port: UInt16, label: String) {
+    if let proxy { return (proxy.host, proxy.port, proxy.label) }
+    return (url?.host ?? "", url?.port ?? 0, url?.origin ?? "")
+  }
+
   private func find(_ url: WebSocketURL) {
-    if let address = AddressResolver.literal(url.host) { return open(url, at: address) }
-    if let address = Self.shared.addresses.address(for: url.origin, now: environment.clock.now) {
+    let peer = peer
+    if let address = AddressResolver.literal(peer.host) { return open(url, at: address) }
+    if let address = Self.shared.addresses.address(for: peer.label, now: environment.clock.now) {
       return open(url, at: address)
     }
     let until = SystemClock.monotonic + request.handshakeTimeout
     let loop = environment.loop
     HostThread.detach(name: "kizuna-resolve") {
-      let result = AddressResolver.reachableAddress(host: url.host, port: url.port, deadline: until)
+      let result = AddressResolver.reachableAddress(host: peer.host, port: peer.port, deadline: until)
       loop.run {
         // The attempt may have ended meanwhile.
         guard !self.isFinished, self.record.phase == .resolving else { return }
@@ -141,12 +165,21 @@ final class LwsClientConnection: RealtimeTransportConnection, @unchecked Sendabl
       guard let context = environment.loop.context() else {
         throw RealtimeTransportFailure(.other, "libwebsockets could not be started.")
       }
-      let vhost = try Self.shared.host.vhost(context, isSecure: url.isSecure, roots: environment.trustRoots)
+      let kind = LwsClientHost.Kind(
+        trustRoots: url.isSecure ? environment.trustRoots : nil, proxy: proxy.map { Self.text(of: $0, at: address) })
+      let vhost = try Self.shared.host.vhost(context, kind)
       start(context, vhost, url, address)
     } catch {
       record.failure = error
       finish()
     }
+  }
+
+  /// A proxy as the library takes it.
+  private static func text(of proxy: ProxyServer, at address: AddressResolver.Address) -> String {
+    let host = address.isIPv6 ? "[\(address.text)]" : address.text
+    let user = proxy.user.map { "\($0):\(proxy.password ?? "")@" } ?? ""
+    return "\(user)\(host):\(proxy.port)"
   }
 
   private func start(
@@ -162,7 +195,8 @@ final class LwsClientConnection: RealtimeTransportConnection, @unchecked Sendabl
     if url.isSecure { info.ssl_connection |= Int32(LCCSCF_USE_SSL.rawValue) }
     info.retry_and_idle_policy = UnsafePointer(LwsClientHost.noIdlePolicy)
     info.opaque_user_data = Unmanaged.passRetained(self).toOpaque()
-    let made = address.text.withCString { addressText in
+    // Through a proxy the name is what the proxy is asked for.
+    let made = (proxy == nil ? address.text : url.host).withCString { addressText in
       url.target.withCString { target in
         url.hostHeader.withCString { host in
           LwsClientHost.protocolName.withCString { name in
@@ -191,11 +225,16 @@ final class LwsClientConnection: RealtimeTransportConnection, @unchecked Sendabl
   // MARK: What libwebsockets reports
 
   func connected() {
-    guard let url, record.phase < .securing else { return }
-    record.phase = url.isSecure ? .securing : .upgrading
-    if let address, AddressResolver.literal(url.host) == nil {
-      Self.shared.addresses.remember(address, for: url.origin, now: environment.clock.now)
+    guard let url, record.phase < .tunnelling else { return }
+    record.phase = proxy != nil ? .tunnelling : url.isSecure ? .securing : .upgrading
+    let peer = peer
+    if let address, AddressResolver.literal(peer.host) == nil {
+      Self.shared.addresses.remember(address, for: peer.label, now: environment.clock.now)
     }
+  }
+
+  func explained(_ message: String) {
+    record.libraryMessage = message
   }
 
   func certificateRefused(_ problem: String) {
@@ -332,7 +371,7 @@ final class LwsClientConnection: RealtimeTransportConnection, @unchecked Sendabl
     hasSocket = false
     wsi = nil
     environment.loop.socketEnded()
-    if record.phase == .connecting, let url { Self.shared.addresses.forget(url.origin) }
+    if record.phase == .connecting { Self.shared.addresses.forget(peer.label) }
     // Balances the retain of `start`; the caller still holds a reference for the time of this call.
     defer { Unmanaged.passUnretained(self).release() }
     guard let refusal = record.refusal, record.failure == nil, record.requestedClose == nil,

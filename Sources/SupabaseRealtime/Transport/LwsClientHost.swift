@@ -1,26 +1,36 @@
 import CLibwebsockets
 import Glibc
 
-/// The libwebsockets objects that client connections share: one vhost for plain sockets and one for each set of trust
-/// roots, made when first needed and kept. Loop thread only.
+/// The libwebsockets objects that client connections share: one vhost for each kind of connection, made when first
+/// needed and kept. Loop thread only.
 struct LwsClientHost {
   static let protocolName = "kizuna-client"
 
-  private var plain: OpaquePointer?
-  private var secure: [LibwebsocketsTransport.TrustRoots: OpaquePointer] = [:]
+  /// What connections must have in common to share a vhost.
+  struct Kind: Hashable {
+    /// nil for plain sockets.
+    var trustRoots: LibwebsocketsTransport.TrustRoots?
+    /// `[user:password@]address:port` of a proxy; the address as numbers, because libwebsockets would look a name up on
+    /// the loop.
+    var proxy: String?
+  }
+
+  private var vhosts: [Kind: OpaquePointer] = [:]
 
   /// - Throws: a TLS failure when the trust roots cannot be read, otherwise a lack of memory.
-  mutating func vhost(
-    _ context: OpaquePointer, isSecure: Bool, roots: LibwebsocketsTransport.TrustRoots
-  ) throws(RealtimeTransportFailure) -> OpaquePointer {
-    if !isSecure, let plain { return plain }
-    if isSecure, let known = secure[roots] { return known }
-    let tls = isSecure ? try Self.makeTLSContext(roots) : nil
+  mutating func vhost(_ context: OpaquePointer, _ kind: Kind) throws(RealtimeTransportFailure) -> OpaquePointer {
+    if let known = vhosts[kind] { return known }
+    var tls: OpaquePointer?
+    if let roots = kind.trustRoots { tls = try Self.makeTLSContext(roots) }
     guard let vhost = Self.makeVhost(context, tls: tls) else {
       if let tls { SSL_CTX_free(tls) }
       throw RealtimeTransportFailure(.other, "libwebsockets could not prepare a connection.")
     }
-    if isSecure { secure[roots] = vhost } else { plain = vhost }
+    if let proxy = kind.proxy, lws_set_proxy(vhost, proxy) != 0 {
+      lws_vhost_destroy(vhost)
+      throw RealtimeTransportFailure(.proxy, "The user name and password of the proxy are too long.")
+    }
+    vhosts[kind] = vhost
     return vhost
   }
 
