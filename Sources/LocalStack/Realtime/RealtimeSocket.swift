@@ -64,12 +64,7 @@ struct RealtimeSocket {
     var at: UInt64
     var frame: PhoenixFrame
     var replaced: RealtimeChannel?
-    var outcome: JoinOutcome
-  }
-
-  enum JoinOutcome: Equatable {
-    case accepted(RealtimeChannel, postgresChanges: [JSONValue], presence: Bool)
-    case refused(reason: String)
+    var outcome: JoinRule.Outcome
   }
 
   init(version: PhoenixVersion, token: AcceptedToken, rules: Rules, at instant: Instant) {
@@ -246,70 +241,14 @@ struct RealtimeSocket {
     hasTriedToJoin = true
     let replaced = channels.removeValue(forKey: frame.topic)
     if let replaced { effects.append(.left(replaced.room)) }
-    let outcome = evaluate(frame, instant)
+    let rule = JoinRule(rules: rules, connectToken: connectToken, joinedChannels: channels.count)
+    let outcome = rule.outcome(of: frame, at: instant)
     let delay =
       switch outcome {
       case .accepted: rules.settings.joinDelay
       case .refused: rules.settings.channelErrorBackoff
       }
     join = PendingJoin(at: instant.now + delay, frame: frame, replaced: replaced, outcome: outcome)
-  }
-
-  private func evaluate(_ frame: PhoenixFrame, _ instant: Instant) -> JoinOutcome {
-    let topic = String(frame.topic.dropFirst("realtime:".count))
-    guard !topic.isEmpty else {
-      return .refused(reason: "TopicNameRequired: You must provide a topic name")
-    }
-    if rules.isRestarting {
-      return .refused(reason: "RealtimeRestarting: Realtime is restarting, please standby")
-    }
-    guard let request = try? JoinRequest(frame.json ?? [:]) else {
-      return .refused(reason: "UnknownErrorOnChannel: no function clause matching in Access.get/3")
-    }
-    guard channels.count < rules.settings.maximumChannelsPerSocket else {
-      return .refused(reason: "ChannelRateLimitReached: Too many channels")
-    }
-    let token: AcceptedToken
-    do throws(TokenRefusal) {
-      token = try self.token(of: request, instant)
-    } catch {
-      return .refused(reason: error.joinReason)
-    }
-    if rules.settings.privateOnly, !request.isPrivate {
-      return .refused(reason: "PrivateOnly: This project only allows private channels")
-    }
-    if request.isPrivate, !rules.policy.canRead(topic, token.claims) {
-      return .refused(
-        reason: "Unauthorized: You do not have permissions to read from this Channel topic: \(topic)")
-    }
-    if let refusal = replayRefusal(request) { return .refused(reason: refusal) }
-    let channel = RealtimeChannel(
-      topic: frame.topic, room: RealtimeRoom(topic: topic, isPrivate: request.isPrivate), joinRef: frame.joinRef,
-      ref: frame.ref, token: token, acknowledges: request.acknowledges, receivesOwn: request.receivesOwn,
-      tokenCheckAt: tokenCheck(token, instant),
-      readyAt: request.wantsReplicationReady ? instant.now + rules.settings.replicationReadyDelay : nil)
-    return .accepted(
-      channel, postgresChanges: PostgresChanges.echo(request, topic: topic), presence: request.presenceEnabled)
-  }
-
-  private func token(of request: JoinRequest, _ instant: Instant) throws(TokenRefusal) -> AcceptedToken {
-    guard let text = request.accessToken, !text.hasPrefix("sb_"), text != connectToken.text else {
-      if let refusal = connectToken.expiry(wallMilliseconds: instant.wallMilliseconds) { throw refusal }
-      return connectToken
-    }
-    return try AcceptedToken.check(text, with: rules.verifier, wallMilliseconds: instant.wallMilliseconds)
-  }
-
-  private func replayRefusal(_ request: JoinRequest) -> String? {
-    guard let replay = request.replay else { return nil }
-    guard request.isPrivate else {
-      return "UnableToReplayMessages: Replay is not allowed for public channels"
-    }
-    let limit = replay["limit"]?.intValue ?? 25
-    guard replay["since"]?.intValue != nil, (1...25).contains(limit) else {
-      return "UnableToReplayMessages: Replay params are not valid"
-    }
-    return nil
   }
 
   private mutating func complete(_ join: PendingJoin, _ instant: Instant) {
@@ -344,13 +283,6 @@ struct RealtimeSocket {
 
   // MARK: Tokens and time
 
-  /// The next look at the token, on the clock of timers.
-  private func tokenCheck(_ token: AcceptedToken, _ instant: Instant) -> UInt64 {
-    let left = max(0, token.expiresAt * 1_000 - Double(instant.wallMilliseconds))
-    let interval = Double(rules.settings.tokenCheckInterval)
-    return instant.now + UInt64(min(interval, left * 1_000_000).rounded(.up))
-  }
-
   private mutating func replaceToken(of channel: RealtimeChannel, _ frame: PhoenixFrame, _ instant: Instant) {
     guard let text = frame.json?["access_token"]?.stringValue, !text.hasPrefix("sb_"), text != channel.token.text
     else { return }
@@ -360,7 +292,7 @@ struct RealtimeSocket {
         let topic = channel.room.topic
         return fail(channel, "You no longer have permission to read from this Channel topic: \(topic)")
       }
-      let checkAt = tokenCheck(token, instant)
+      let checkAt = JoinRule.tokenCheck(token, rules.settings, instant)
       channels[channel.topic]?.token = token
       channels[channel.topic]?.tokenCheckAt = checkAt
     } catch {
@@ -384,7 +316,7 @@ struct RealtimeSocket {
       fail(channel, refusal.systemMessage)
     } else {
       // A calendar that was set back must not make this spin.
-      let checkAt = max(tokenCheck(channel.token, instant), instant.now + 1_000_000)
+      let checkAt = max(JoinRule.tokenCheck(channel.token, rules.settings, instant), instant.now + 1_000_000)
       channels[topic]?.tokenCheckAt = checkAt
     }
   }

@@ -24,8 +24,7 @@ final class LwsClientConnection: RealtimeTransportConnection, @unchecked Sendabl
   private let environment: Environment
   private let request: RealtimeTransportRequest
   private var onEvent: (@Sendable (RealtimeTransportEvent) -> Void)?
-  private var url: WebSocketURL?
-  private var proxy: ProxyServer?
+  private var target: ConnectionTarget?
   private var record: AttemptRecord
   private var assembler: MessageAssembler
   private var queue = SendQueue()
@@ -92,64 +91,32 @@ final class LwsClientConnection: RealtimeTransportConnection, @unchecked Sendabl
     guard !isFinished else { return }
     if record.requestedClose != nil { return finish() }
     do throws(RealtimeTransportFailure) {
-      try checkHeaders()
-      let url = try WebSocketURL(request.url)
-      self.url = url
-      proxy = try proxy(for: url)
-      record = AttemptRecord(origin: url.origin, proxy: proxy?.label)
+      let target = try ConnectionTarget(request, proxies: environment.proxy)
+      self.target = target
+      record = AttemptRecord(origin: target.url.origin, proxy: target.proxy?.label)
       handshakeTimer = deadline(request.handshakeTimeout) { $0.handshakeTimedOut() }
-      find(url)
+      find(target)
     } catch {
       record.failure = error
       finish()
     }
   }
 
-  private func checkHeaders() throws(RealtimeTransportFailure) {
-    let isClean = request.headers.allSatisfy { header in
-      header.name.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F && $0 != UInt8(ascii: ":") }
-        && header.value.utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7F }
-    }
-    guard isClean else {
-      throw RealtimeTransportFailure(.invalidURL, "A request header contains a character that HTTP does not allow.")
-    }
-  }
-
-  private func proxy(for url: WebSocketURL) throws(RealtimeTransportFailure) -> ProxyServer? {
-    guard let server = try? ServerURL(request.url, for: .webSocket), let proxy = environment.proxy.proxy(for: server)
-    else { return nil }
-    guard proxy.scheme == .http else {
-      throw RealtimeTransportFailure(
-        .proxy, "WebSockets go through plain HTTP proxies only; \(proxy.address) is another kind.")
-    }
-    // The library composes its CONNECT request in 256 bytes.
-    guard url.origin.utf8.count <= 90 else {
-      throw RealtimeTransportFailure(.proxy, "The host name \(url.host) is too long to be reached through a proxy.")
-    }
-    return proxy
-  }
-
-  /// What is connected to: the proxy or the server.
-  private var peer: (host: String, port: UInt16, label: String) {
-    if let proxy { return (proxy.host, proxy.port, proxy.label) }
-    return (url?.host ?? "", url?.port ?? 0, url?.origin ?? "")
-  }
-
-  private func find(_ url: WebSocketURL) {
-    let peer = peer
-    if let address = AddressResolver.literal(peer.host) { return open(url, at: address) }
-    if let address = Self.shared.addresses.address(for: peer.label, now: environment.clock.now) {
-      return open(url, at: address)
+  private func find(_ target: ConnectionTarget) {
+    if let address = AddressResolver.literal(target.peerHost) { return open(target, at: address) }
+    if let address = Self.shared.addresses.address(for: target.peerLabel, now: environment.clock.now) {
+      return open(target, at: address)
     }
     let until = SystemClock.monotonic + request.handshakeTimeout
     let loop = environment.loop
     HostThread.detach(name: "kizuna-resolve") {
-      let result = AddressResolver.reachableAddress(host: peer.host, port: peer.port, deadline: until)
+      let result = AddressResolver.reachableAddress(
+        host: target.peerHost, port: target.peerPort, deadline: until)
       loop.run {
         // The attempt may have ended meanwhile.
         guard !self.isFinished, self.record.phase == .resolving else { return }
         switch result {
-        case .success(let address): self.open(url, at: address)
+        case .success(let address): self.open(target, at: address)
         case .failure(let failure):
           self.record.failure = failure
           self.finish()
@@ -158,7 +125,7 @@ final class LwsClientConnection: RealtimeTransportConnection, @unchecked Sendabl
     }
   }
 
-  private func open(_ url: WebSocketURL, at address: AddressResolver.Address) {
+  private func open(_ target: ConnectionTarget, at address: AddressResolver.Address) {
     record.phase = .connecting
     self.address = address
     do throws(RealtimeTransportFailure) {
@@ -166,43 +133,34 @@ final class LwsClientConnection: RealtimeTransportConnection, @unchecked Sendabl
         throw RealtimeTransportFailure(.other, "libwebsockets could not be started.")
       }
       let kind = LwsClientHost.Kind(
-        trustRoots: url.isSecure ? environment.trustRoots : nil, proxy: proxy.map { Self.text(of: $0, at: address) })
-      let vhost = try Self.shared.host.vhost(context, kind)
-      start(context, vhost, url, address)
+        trustRoots: target.url.isSecure ? environment.trustRoots : nil, proxy: target.proxyText(at: address))
+      start(context, try Self.shared.host.vhost(context, kind), target, address)
     } catch {
       record.failure = error
       finish()
     }
   }
 
-  /// A proxy as the library takes it.
-  private static func text(of proxy: ProxyServer, at address: AddressResolver.Address) -> String {
-    let host = address.isIPv6 ? "[\(address.text)]" : address.text
-    let user = proxy.user.map { "\($0):\(proxy.password ?? "")@" } ?? ""
-    return "\(user)\(host):\(proxy.port)"
-  }
-
   private func start(
-    _ context: OpaquePointer, _ vhost: OpaquePointer, _ url: WebSocketURL, _ address: AddressResolver.Address
+    _ context: OpaquePointer, _ vhost: OpaquePointer, _ target: ConnectionTarget, _ address: AddressResolver.Address
   ) {
     hasSocket = true
     environment.loop.socketBegan()
     var info = lws_client_connect_info()
     info.context = context
     info.vhost = vhost
-    info.port = Int32(url.port)
+    info.port = Int32(target.url.port)
     info.ssl_connection = Int32(LCCSCF_HTTP_NO_FOLLOW_REDIRECT.rawValue)
-    if url.isSecure { info.ssl_connection |= Int32(LCCSCF_USE_SSL.rawValue) }
+    if target.url.isSecure { info.ssl_connection |= Int32(LCCSCF_USE_SSL.rawValue) }
     info.retry_and_idle_policy = UnsafePointer(LwsClientHost.noIdlePolicy)
     info.opaque_user_data = Unmanaged.passRetained(self).toOpaque()
-    // Through a proxy the name is what the proxy is asked for.
-    let made = (proxy == nil ? address.text : url.host).withCString { addressText in
-      url.target.withCString { target in
-        url.hostHeader.withCString { host in
+    let made = target.destination(at: address).withCString { addressText in
+      target.url.target.withCString { path in
+        target.url.hostHeader.withCString { host in
           LwsClientHost.protocolName.withCString { name in
             "http/1.1".withCString { alpn -> OpaquePointer? in
               info.address = addressText
-              info.path = target
+              info.path = path
               info.host = host
               info.local_protocol_name = name
               info.alpn = alpn
@@ -225,12 +183,8 @@ final class LwsClientConnection: RealtimeTransportConnection, @unchecked Sendabl
   // MARK: What libwebsockets reports
 
   func connected() {
-    guard let url, record.phase < .tunnelling else { return }
-    record.phase = proxy != nil ? .tunnelling : url.isSecure ? .securing : .upgrading
-    let peer = peer
-    if let address, AddressResolver.literal(peer.host) == nil {
-      Self.shared.addresses.remember(address, for: peer.label, now: environment.clock.now)
-    }
+    guard let target, record.phase < .tunnelling else { return }
+    record.phase = target.proxy != nil ? .tunnelling : target.url.isSecure ? .securing : .upgrading
   }
 
   func explained(_ message: String) {
@@ -290,6 +244,9 @@ final class LwsClientConnection: RealtimeTransportConnection, @unchecked Sendabl
 
   func opened() {
     record.phase = .open
+    if let target, let address, AddressResolver.literal(target.peerHost) == nil {
+      Self.shared.addresses.remember(address, for: target.peerLabel, now: environment.clock.now)
+    }
     handshakeTimer?.cancel()
     handshakeTimer = nil
     emit(.opened)
@@ -329,7 +286,7 @@ final class LwsClientConnection: RealtimeTransportConnection, @unchecked Sendabl
   func writable(_ wsi: OpaquePointer) -> Int32 {
     guard !closeFrameQueued else { return 0 }
     while let item = queue.next() {
-      if write(item, wsi) < 0 { return -1 }
+      if LwsWriter.write(item, to: wsi) < 0 { return -1 }
       if lws_send_pipe_choked(wsi) != 0 { break }
     }
     if !queue.isEmpty || lws_partial_buffered(wsi) != 0 {
@@ -346,32 +303,13 @@ final class LwsClientConnection: RealtimeTransportConnection, @unchecked Sendabl
     return -1
   }
 
-  private func write(_ item: SendQueue.Item, _ wsi: OpaquePointer) -> Int32 {
-    switch item {
-    case .ping: write(EmptyCollection<UInt8>(), LWS_WRITE_PING, wsi)
-    case .message(.text(let text)): write(text.utf8, LWS_WRITE_TEXT, wsi)
-    case .message(.binary(let bytes)): write(bytes, LWS_WRITE_BINARY, wsi)
-    }
-  }
-
-  /// libwebsockets writes the frame header in front of the payload and masks it in place, so it gets a copy with room.
-  private func write(_ payload: some Collection<UInt8>, _ kind: lws_write_protocol, _ wsi: OpaquePointer) -> Int32 {
-    let room = kd_lws_pre()
-    let count = payload.count
-    return withUnsafeTemporaryAllocation(of: UInt8.self, capacity: room + count) { buffer in
-      _ = UnsafeMutableBufferPointer(rebasing: buffer[room...]).update(fromContentsOf: payload)
-      // The buffer has at least `room` bytes.
-      return lws_write(wsi, buffer.baseAddress! + room, count, kind)
-    }
-  }
-
   /// The last call of libwebsockets for this socket.
   func destroyed() {
     guard hasSocket else { return }
     hasSocket = false
     wsi = nil
     environment.loop.socketEnded()
-    if record.phase == .connecting { Self.shared.addresses.forget(peer.label) }
+    if record.phase < .open, let target { Self.shared.addresses.forget(target.peerLabel) }
     // Balances the retain of `start`; the caller still holds a reference for the time of this call.
     defer { Unmanaged.passUnretained(self).release() }
     guard let refusal = record.refusal, record.failure == nil, record.requestedClose == nil,

@@ -1,0 +1,61 @@
+import HostKit
+
+/// Where one attempt goes: the server, and the proxy in between if there is one.
+struct ConnectionTarget: Sendable {
+  let url: WebSocketURL
+  let proxy: ProxyServer?
+
+  /// - Throws: `.invalidURL` for an address or a header that cannot be sent, `.proxy` for a proxy of another kind.
+  init(_ request: RealtimeTransportRequest, proxies: ProxyRule) throws(RealtimeTransportFailure) {
+    try Self.check(request.headers)
+    url = try WebSocketURL(request.url)
+    proxy = try Self.proxy(for: url, request, proxies)
+  }
+
+  private static func check(_ headers: [(name: String, value: String)]) throws(RealtimeTransportFailure) {
+    let isClean = headers.allSatisfy { header in
+      header.name.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F && $0 != UInt8(ascii: ":") }
+        && header.value.utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7F }
+    }
+    guard isClean else {
+      throw RealtimeTransportFailure(.invalidURL, "A request header contains a character that HTTP does not allow.")
+    }
+  }
+
+  private static func proxy(
+    for url: WebSocketURL, _ request: RealtimeTransportRequest, _ proxies: ProxyRule
+  ) throws(RealtimeTransportFailure) -> ProxyServer? {
+    guard let server = try? ServerURL(request.url, for: .webSocket), let proxy = proxies.proxy(for: server) else {
+      return nil
+    }
+    guard proxy.scheme == .http else {
+      throw RealtimeTransportFailure(
+        .proxy, "WebSockets go through plain HTTP proxies only; \(proxy.address) is another kind.")
+    }
+    // libwebsockets composes its CONNECT request in 256 bytes.
+    guard url.origin.utf8.count <= 90 else {
+      throw RealtimeTransportFailure(.proxy, "The host name \(url.host) is too long to be reached through a proxy.")
+    }
+    return proxy
+  }
+
+  /// The host that is connected to.
+  var peerHost: String { proxy?.host ?? url.host }
+  var peerPort: UInt16 { proxy?.port ?? url.port }
+  /// Host and port of it, as errors name them.
+  var peerLabel: String { proxy?.label ?? url.origin }
+
+  /// The proxy as libwebsockets takes it, with the address it was found at; nil without one.
+  func proxyText(at address: AddressResolver.Address) -> String? {
+    proxy.map { proxy in
+      let host = address.isIPv6 ? "[\(address.text)]" : address.text
+      let user = proxy.user.map { "\($0):\(proxy.password ?? "")@" } ?? ""
+      return "\(user)\(host):\(proxy.port)"
+    }
+  }
+
+  /// What libwebsockets connects to; through a proxy the name is what the proxy is asked for.
+  func destination(at address: AddressResolver.Address) -> String {
+    proxy == nil ? address.text : url.host
+  }
+}
