@@ -46,7 +46,7 @@ struct Recording {
     try read(testsFolder.appending(path: "Fixtures/realtime-selection.jsonl"))
   }
 
-  /// All recordings, where they are at hand: in the folder `KIZUNA_TRANSCRIPTS`, by default `../shared/transcripts`
+  /// All recordings, where they are at hand: in the folder `KIZUNA_TRANSCRIPTS`, by default one
   /// beside the package.
   static func all() throws -> [Recording]? {
     let root = testsFolder.deletingLastPathComponent().deletingLastPathComponent()
