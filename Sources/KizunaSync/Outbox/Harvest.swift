@@ -16,6 +16,9 @@ struct Harvest {
   private var respelled: [(table: String, key: [SQLiteValue])] = []
   /// Rows whose owner column was filled in their entry and is still to be filled in the table.
   private var filled: Set<Replica.RowID> = []
+  /// Rows that one insert made and nothing else touched, with their absent columns: what a bulk load leaves. Their visible
+  /// row is known without looking.
+  private var fresh: [Replica.RowID: [String]] = [:]
   private var clock: HybridClock?
   private lazy var owner = try? replica.database.meta(.owner).text
 
@@ -85,6 +88,8 @@ struct Harvest {
     let cells = row.op == "d" ? row.old : row.new
     guard let pk = layout.pk(of: cells) else { return }
     let id = Replica.RowID(table: row.table, pk: pk)
+    let isFirst = touched[id] == nil
+    fresh[id] = nil
     touch(id)
     if row.op != "d" {
       let raw = layout.keyPositions.map { cells[$0] }
@@ -109,7 +114,9 @@ struct Harvest {
     switch row.op {
     case "u", "r": try takeUpdate(row, layout, id)
     case "d": try takeDelete(row, pk: pk, isClean: image == nil)
-    default: try takeInsert(row, layout, pk: pk, isClean: image == nil)
+    default:
+      try takeInsert(row, layout, pk: pk, isClean: image == nil)
+      if isFirst, image == nil, touched[id] == false { fresh[id] = absentColumns(row.new, layout) }
     }
   }
 
@@ -170,6 +177,13 @@ struct Harvest {
       row[column.name] = CellCodec.decode(cells[position], kind: column.kind)
     }
     return row
+  }
+
+  /// NULL in an insert by SQL means left out.
+  private func absentColumns(_ cells: [SQLiteValue], _ layout: TableLayout) -> [String] {
+    zip(layout.columns, cells).compactMap { column, cell in
+      cell.isNull && !column.isLate && !column.isKey && !column.isLocalOnly ? column.name : nil
+    }
   }
 
   private func travelling(_ row: RowMap, _ layout: TableLayout) -> RowMap {
@@ -240,6 +254,13 @@ struct Harvest {
       try replica.applying { try database.run(layout.deleteRow, row.key) }
     }
     for id in order {
+      if let absent = fresh[id] {
+        if filled.contains(id), let column = try replica.layout(id.table).ownerColumn, let owner {
+          try showOwner([column: .string(owner)], id)
+        }
+        try replica.noteAbsent(id.table, pk: id.pk, columns: absent)
+        continue
+      }
       let entries = try replica.entries(id.table, pk: id.pk)
       guard let image = try replica.image(id.table, pk: id.pk) else { continue }
       if entries.isEmpty {
