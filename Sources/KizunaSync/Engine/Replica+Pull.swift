@@ -20,23 +20,35 @@ extension Replica {
   /// or a bucket that changed, everything is read again from the start.
   func pullPosition(asking buckets: [PullRequest.Bucket]) throws -> PullPosition {
     let asked = JSONWriter.text(PullRequest.json(buckets))
-    // Each statement outside a transaction locks and unlocks the file; this runs before every pull.
-    let (isUnusable, isKnown) = try database.snapshot {
-      (try !database.meta(.pageCursor).isNull && isTransferUnusable(asked), try isCovered(buckets, asked))
-    }
-    if isUnusable { try dropStaging() }
-    if !isKnown {
+    if let position = try undisturbedPosition(buckets, asked) { return position }
+    if try !database.meta(.pageCursor).isNull, try isTransferUnusable(asked) { try dropStaging() }
+    if try !isCovered(buckets, asked) {
       try transaction {
         try clearStaging()
         try database.setMeta(.rehydrating, 1)
       }
     }
-    return try database.snapshot {
-      let durable = try isRehydrating() ? "0" : durableCursor()
-      return PullPosition(
-        cursor: try database.meta(.pageCursor).text ?? durable, generation: try generation(), clientID: try clientID(),
-        buckets: asked)
+    return try position(asked)
+  }
+
+  /// The same where nothing has to be forgotten first, else nil. Writes nothing.
+  func undisturbedPosition(asking buckets: [PullRequest.Bucket]) throws -> PullPosition? {
+    try undisturbedPosition(buckets, JSONWriter.text(PullRequest.json(buckets)))
+  }
+
+  private func undisturbedPosition(_ buckets: [PullRequest.Bucket], _ asked: String) throws -> PullPosition? {
+    // Each statement outside a transaction locks and unlocks the file; this runs before every pull.
+    try database.snapshot {
+      if try !database.meta(.pageCursor).isNull, try isTransferUnusable(asked) { return nil }
+      return try isCovered(buckets, asked) ? position(asked) : nil
     }
+  }
+
+  private func position(_ asked: String) throws -> PullPosition {
+    let durable = try isRehydrating() ? "0" : durableCursor()
+    return PullPosition(
+      cursor: try database.meta(.pageCursor).text ?? durable, generation: try generation(), clientID: try clientID(),
+      buckets: asked)
   }
 
   private func isTransferUnusable(_ asked: String) throws -> Bool {

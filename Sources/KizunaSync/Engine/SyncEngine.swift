@@ -371,16 +371,21 @@ actor SyncEngine {
     guard remote != nil else {
       throw KizunaSyncError(.engineUnavailable, "no server is configured, so there is nothing to sync with")
     }
-    let (owner, isBlocked) = try translating {
-      let replica = try replica()
-      return try replica.database.snapshot {
-        (try replica.database.meta(.owner).text, try !replica.database.meta(.softBlock).isNull)
-      }
-    }
-    guard let subject, owner != subject else { return !isBlocked }
+    if try isOwnersAndOpen() { return true }
     // After a reset the owner is whoever is signed in.
     try meetOwner()
     return try translating { try !replica().checkpoint().softBlocked }
+  }
+
+  /// Whether the rows are the signed-in user's and sync is not blocked. False also when that has to be settled first.
+  func isOwnersAndOpen() throws -> Bool {
+    try translating {
+      let database = try replica().database
+      return try database.snapshot {
+        if let subject, try database.meta(.owner).text != subject { return false }
+        return try database.meta(.softBlock).isNull
+      }
+    }
   }
 
   /// Sends one request.
