@@ -32,6 +32,7 @@ public actor Gateway {
   private let parts: GatewayParts
   private let log: HostLog
   private let journal: GatewayJournal
+  private let busy: BusyRetry
   private var tokens: SessionSubscription?
   private nonisolated let endings = Locked<[SessionSubscription]>([])
 
@@ -61,6 +62,8 @@ public actor Gateway {
     self.session = session
     self.connection = connection
     client = signedIn.client
+    let busy = BusyRetry(clock: parts.clock)
+    self.busy = busy
     scheduler = KizunaSyncScheduler(
       clock: parts.clock, client: signedIn.client, pollInterval: configuration.pollInterval.inSeconds,
       pathMonitor: parts.pathMonitor?(),
@@ -81,7 +84,10 @@ public actor Gateway {
         }
       },
       sync: { try await signedIn.sync() },
-      onError: { journal.failed($0) },
+      onError: { [busy] in
+        journal.failed($0)
+        busy.failed($0)
+      },
       needsReset: { (try? await signedIn.client.checkpoint().softBlocked) ?? false })
   }
 
@@ -117,6 +123,7 @@ public actor Gateway {
       connection.setAccessToken(token?.value)
       if token != nil, journal.hadNoSession() { scheduler.wake(reason: .foreground) }
     }
+    busy.begin { [scheduler] in scheduler.wake(reason: .localWrite) }
     scheduler.start()
     log.info("gateway.started", ["tables": .int(configuration.tables.count), "pid": .int(Int(getpid()))])
   }
@@ -155,6 +162,7 @@ public actor Gateway {
     guard state == .running else { return }
     state = .stopped
     log.info("gateway.stopping")
+    busy.end()
     scheduler.stop()
     tokens?.cancel()
     await settle()

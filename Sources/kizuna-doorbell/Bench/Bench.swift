@@ -13,6 +13,8 @@ struct Bench {
   /// Rings before the measured ones: connections open, statements are prepared, caches fill.
   private static let warmUp = 10
   private static let patience: UInt64 = .seconds(10)
+  /// Rows of the warm-up in a row that may come without a ring.
+  private static let tolerated = 3
 
   init(_ configuration: GatewayConfiguration, isEmbedded: Bool, folder: String, log: HostLog) {
     self.configuration = configuration
@@ -63,6 +65,7 @@ struct Bench {
   ) async throws -> BenchReport {
     var report = BenchReport(firstStage: isEmbedded ? RingStage.broadcast.title : "write sent → frame received")
     var iterator = traces.makeAsyncIterator()
+    var missed = 0
     for number in 0..<(Self.warmUp + rings) {
       let sentAt = try await source.ring()
       let timer = SystemClock.shared.schedule(after: Self.patience) { continuation.yield(nil) }
@@ -72,7 +75,12 @@ struct Bench {
       guard let pull = capturing.lastPull else { continue }
       let sample = try await floor.sample(pull: pull)
       guard number >= Self.warmUp else {
-        if trace == nil { throw CommandFailure(.failure, "a row was written, but no ring brought it within 10 s") }
+        // A run that was under way for another reason may bring a row before its ring: no trace, and no fault.
+        missed = trace == nil ? missed + 1 : 0
+        if missed == Self.tolerated {
+          throw CommandFailure(
+            .failure, "\(missed) rows were written one after the other, but no ring brought any within 10 s")
+        }
         continue
       }
       guard let trace, let committedAt, let stages = trace.durations(serverCommittedAt: committedAt) else {
