@@ -296,11 +296,13 @@ public actor RealtimeConnection {
 
   private func publish() {
     let status = machine.status
-    observers.withLock { observers in
+    let streams = observers.withLock { observers -> [AsyncStream<RealtimeStatus>.Continuation] in
       let isChange = !observers.status.isSame(as: status)
       observers.status = status
-      if isChange { for stream in observers.streams.values { stream.yield(status) } }
+      return isChange ? Array(observers.streams.values) : []
     }
+    // Not under the lock: a reader that is being cancelled holds its task's lock and waits for this one.
+    for stream in streams { stream.yield(status) }
   }
 }
 

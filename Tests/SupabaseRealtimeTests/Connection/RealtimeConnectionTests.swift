@@ -174,6 +174,28 @@ import Testing
     subscription.cancel()
   }
 
+  /// A reader that is cancelled and a change that is told to it at the same moment must not wait for each other.
+  @Test(.timeLimit(.minutes(2))) func readersMayLeaveWhileTheStateChanges() async throws {
+    let fixture = try ConnectionFixture()
+    let connection = fixture.connection
+    await withTaskGroup(of: Void.self) { group in
+      group.addTask {
+        for _ in 0..<3_000 { (try? connection.subscribe(topics: ["kizunasync:todos"]) { _ in })?.cancel() }
+      }
+      for _ in 0..<2 {
+        group.addTask {
+          for _ in 0..<1_500 {
+            let reader = Task { for await _ in connection.statusUpdates {} }
+            await Task.yield()
+            reader.cancel()
+            await reader.value
+          }
+        }
+      }
+    }
+    await connection.stop()
+  }
+
   @Test func statusUpdatesTellEachChange() async throws {
     let fixture = try ConnectionFixture()
     let seen = Locked<[RealtimeStatus.State]>([])
