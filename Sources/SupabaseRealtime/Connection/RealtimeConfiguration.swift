@@ -22,7 +22,8 @@ public struct RealtimeConfiguration: Sendable {
   public var version: PhoenixVersion
   /// Timers, budgets, and the kind of channels. `usesCredentials` is set by the connection itself.
   public var policy: ConnectionPolicy
-  /// A longer inbound message is dropped and rings all topics. Bytes.
+  /// A longer inbound message is dropped and rings all topics; one that goes on past 5,000,000 bytes ends the connection,
+  /// which is then made again by the usual rules. Bytes.
   public var maximumMessageBytes: Int
 
   public init(

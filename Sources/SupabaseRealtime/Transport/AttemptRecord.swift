@@ -67,6 +67,14 @@ struct AttemptRecord {
     return RealtimeTransportFailure(.timeout, message)
   }
 
+  /// A message went on past what any Realtime server sends.
+  func endlessMessage(after bytes: Int) -> RealtimeTransportFailure {
+    RealtimeTransportFailure(
+      .endlessMessage,
+      "\(origin) sent a message of more than \(bytes) bytes, so the connection was closed; a Realtime server sends none"
+        + " that long.")
+  }
+
   private var unexplained: RealtimeTransportFailure {
     if let certificateProblem {
       return RealtimeTransportFailure(

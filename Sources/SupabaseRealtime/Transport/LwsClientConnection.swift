@@ -22,10 +22,10 @@ final class LwsClientConnection: RealtimeTransportConnection, @unchecked Sendabl
   private nonisolated(unsafe) static var shared = Shared()  // loop thread only
 
   private let environment: Environment
-  private let request: RealtimeTransportRequest
+  let request: RealtimeTransportRequest
   private var onEvent: (@Sendable (RealtimeTransportEvent) -> Void)?
   private var target: ConnectionTarget?
-  private var record: AttemptRecord
+  var record: AttemptRecord
   private var assembler: MessageAssembler
   private var queue = SendQueue()
   private var wsi: OpaquePointer?
@@ -35,7 +35,7 @@ final class LwsClientConnection: RealtimeTransportConnection, @unchecked Sendabl
   private var writeTimer: (any HostTimer)?
   private var closeTimer: (any HostTimer)?
   private var refusalTask: Task<Void, Never>?
-  private var refusalBytes: [UInt8] = []
+  var refusalBytes: [UInt8] = []
   private var closeFrameQueued = false
 
   init(
@@ -46,7 +46,7 @@ final class LwsClientConnection: RealtimeTransportConnection, @unchecked Sendabl
     self.request = request
     self.onEvent = onEvent
     record = AttemptRecord(origin: "the Realtime server")
-    assembler = MessageAssembler(limit: request.maximumMessageBytes)
+    assembler = MessageAssembler(limit: request.maximumMessageBytes, ceiling: request.endlessMessageBytes)
   }
 
   private var isFinished: Bool { onEvent == nil }
@@ -195,53 +195,6 @@ final class LwsClientConnection: RealtimeTransportConnection, @unchecked Sendabl
     record.certificateProblem = problem
   }
 
-  func addHeaders(_ wsi: OpaquePointer, to cursor: UnsafeMutableRawPointer, room: Int) -> Int32 {
-    record.phase = .upgrading
-    let position = cursor.assumingMemoryBound(to: UnsafeMutablePointer<UInt8>?.self)
-    guard let start = position.pointee else { return -1 }
-    let end = start + room
-    for header in request.headers {
-      let result = "\(header.name):".withCString { name in
-        header.value.withCString { value in
-          name.withMemoryRebound(to: UInt8.self, capacity: header.name.utf8.count + 2) { name in
-            value.withMemoryRebound(to: UInt8.self, capacity: header.value.utf8.count + 1) { value in
-              lws_add_http_header_by_name(wsi, name, value, Int32(header.value.utf8.count), position, end)
-            }
-          }
-        }
-      }
-      if result != 0 {
-        record.failure = RealtimeTransportFailure(.invalidURL, "The request headers are too long.")
-        return -1
-      }
-    }
-    return 0
-  }
-
-  /// The answer to the upgrade is here; anything but 101 ends the attempt.
-  func answered(_ wsi: OpaquePointer) -> Int32 {
-    let status = Int(lws_http_client_http_response(wsi))
-    guard status != 101 else { return 0 }
-    record.refusal = AttemptRecord.Refusal(status: status, retryAfterSeconds: retryAfter(wsi), body: nil)
-    // What of the body came with the headers is still in libwebsockets' hands; this passes it to `refusalText`.
-    var buffer: UnsafeMutablePointer<CChar>?
-    var length: Int32 = 0
-    _ = lws_http_client_read(wsi, &buffer, &length)
-    if !refusalBytes.isEmpty { record.refusal?.body = String(decoding: refusalBytes, as: UTF8.self) }
-    return -1
-  }
-
-  private func retryAfter(_ wsi: OpaquePointer) -> Int? {
-    var text = [CChar](repeating: 0, count: 64)
-    let length = lws_hdr_copy(wsi, &text, Int32(text.count), WSI_TOKEN_HTTP_RETRY_AFTER)
-    guard length > 0 else { return nil }
-    return Int(String(decoding: text.prefix(Int(length)).map { UInt8(bitPattern: $0) }, as: UTF8.self))
-  }
-
-  func refusalText(_ piece: UnsafeRawBufferPointer) {
-    refusalBytes.append(contentsOf: piece.prefix(RefusalReader.maximumBytes - refusalBytes.count))
-  }
-
   func opened() {
     record.phase = .open
     if let target, let address, AddressResolver.literal(target.peerHost) == nil {
@@ -260,8 +213,15 @@ final class LwsClientConnection: RealtimeTransportConnection, @unchecked Sendabl
     switch output {
     case .message(let message): emit(.message(message, receivedAt: SystemClock.monotonic))
     case .tooLarge(let bytes): emit(.messageTooLarge(bytes: bytes))
+    case .endless: endlessMessage()
     case nil: break
     }
+  }
+
+  private func endlessMessage() {
+    guard record.failure == nil else { return }
+    record.failure = record.endlessMessage(after: max(request.endlessMessageBytes, request.maximumMessageBytes))
+    close(code: 1009, reason: "message too big")
   }
 
   func pongReceived() {

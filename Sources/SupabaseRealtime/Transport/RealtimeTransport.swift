@@ -40,6 +40,10 @@ public struct RealtimeTransportRequest: Sendable {
   public var writeTimeout: UInt64
   /// A longer inbound message is dropped and reported as `.messageTooLarge`.
   public var maximumMessageBytes: Int
+  /// A message that goes on past so many bytes ends the connection with `.failed(.endlessMessage)`; the peer gets close
+  /// code 1009. Never less than `maximumMessageBytes`. A Realtime server takes no frame over 5,000,000 bytes and
+  /// broadcasts no payload over 3,000 kB, so it sends nothing that long.
+  public var endlessMessageBytes = 5_000_000
 
   public init(
     url: String, headers: [(name: String, value: String)] = [], handshakeTimeout: UInt64 = 15_000_000_000,
@@ -76,7 +80,7 @@ public enum RealtimeTransportEvent: Sendable, Hashable {
 /// Why a connection ended without a close frame. The message names host and port at most.
 public struct RealtimeTransportFailure: Error, Sendable, Hashable {
   public enum Kind: String, Sendable {
-    case invalidURL, unresolved, unreachable, timeout, tls, proxy, connectionLost, other
+    case invalidURL, unresolved, unreachable, timeout, tls, proxy, connectionLost, endlessMessage, other
   }
 
   public let kind: Kind

@@ -72,13 +72,16 @@ struct RawPeer: Sendable {
     return result
   }
 
-  func write(_ bytes: [UInt8]) {
+  /// - Returns: false when the peer has gone.
+  @discardableResult
+  func write(_ bytes: [UInt8]) -> Bool {
     var rest = bytes[...]
     while !rest.isEmpty {
       let sent = rest.withUnsafeBytes { send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) }
-      if sent <= 0 { return }
+      if sent <= 0 { return false }
       rest = rest.dropFirst(sent)
     }
+    return true
   }
 
   func write(_ text: String) { write(Array(text.utf8)) }

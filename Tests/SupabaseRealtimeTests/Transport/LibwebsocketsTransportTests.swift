@@ -115,6 +115,37 @@ struct LibwebsocketsTransportTests {
     _ = await probe.rest()
   }
 
+  /// A peer that never ends its message is told 1009 and left, however it cuts it up and whether or not it answers.
+  @Test(arguments: [0, 1, 10_000], [true, false])
+  func aMessageWithoutAnEndClosesTheConnection(fragmentBytes: Int, answersClose: Bool) async {
+    let close = Locked<RawPeer.Frame?>(nil)
+    let server = RawServer { peer in
+      peer.acceptUpgrade()
+      let fragments = Array(
+        repeating: RawPeer.frame(0, [UInt8](repeating: 65, count: fragmentBytes), isFinal: false), count: 100)
+      let ended = Locked(false)
+      HostThread.detach(name: "raw-reader") {
+        let frame = peer.readFrame()
+        close.withLock { $0 = frame }
+        if answersClose { peer.write(RawPeer.frame(8, frame?.payload ?? [])) }
+        ended.withLock { $0 = true }
+      }
+      peer.write(RawPeer.frame(1, Array("begin".utf8), isFinal: false))
+      while peer.write(fragments.flatMap(\.self)) {}
+      while !ended.withLock({ $0 }) { usleepABit() }
+    }
+    var request = RealtimeTransportRequest(url: server.url, closeTimeout: .milliseconds(300))
+    request.maximumMessageBytes = 1_000
+    request.endlessMessageBytes = 20_000
+    let probe = TransportProbe(request)
+    #expect(await probe.next() == .opened)
+    let end = await probe.next()
+    #expect(end?.failureKind == .endlessMessage)
+    #expect(await probe.next() == nil)
+    while close.withLock({ $0 }) == nil { await Task.yield() }
+    #expect(close.withLock { $0 } == RawPeer.Frame(opcode: 8, payload: [3, 241] + Array("message too big".utf8)))
+  }
+
   @Test func aPingIsAnsweredByAPong() async {
     let server = RawServer { peer in
       peer.acceptUpgrade()
@@ -317,7 +348,10 @@ struct LibwebsocketsTransportTests {
       peer.acceptUpgrade()
       while let frame = peer.readFrame() {
         frames.withLock { $0.append(frame) }
-        if frame.opcode == 8 { return peer.write(RawPeer.frame(8, frame.payload)) }
+        if frame.opcode == 8 {
+          peer.write(RawPeer.frame(8, frame.payload))
+          return
+        }
       }
     }
     let probe = TransportProbe(RealtimeTransportRequest(url: server.url, closeTimeout: .seconds(30)))
