@@ -30,7 +30,9 @@ let sources: [Target] = [
     dependencies: ["HTTPClient", "HostKit", "KizunaSync", "SupabaseRealtime", "SupabaseSession"]),
   .target(
     name: "KizunaSyncTestSupport",
-    dependencies: ["HostKit", "HTTPClient", "KizunaSync", "PhoenixChannels", "SupabaseRealtime", "SyncServer"]),
+    dependencies: [
+      "CLinux", "HostKit", "HTTPClient", "KizunaSync", "PhoenixChannels", "SupabaseRealtime", "SyncServer",
+    ]),
 
   .target(
     name: "LocalStack",
