@@ -45,12 +45,14 @@ let sources: [Target] = [
       "SupabaseRealtime", "SupabaseSession",
     ]),
   .executableTarget(name: "kizuna-localstack", dependencies: ["HostKit", "LocalStack", "SyncServer"]),
+  // A measurement of the connection's policies; no product of the package.
+  .executableTarget(name: "kizuna-storm", dependencies: ["HostKit", "PhoenixChannels"]),
 ]
 
 let tests: [Target] = [
   .testTarget(name: "HostKitTests", dependencies: ["HostKit"]),
   .testTarget(
-    name: "PhoenixChannelsTests", dependencies: ["HostKit", "PhoenixChannels"], exclude: ["Fixtures"]),
+    name: "PhoenixChannelsTests", dependencies: ["HostKit", "PhoenixChannels", "kizuna-storm"], exclude: ["Fixtures"]),
   .testTarget(name: "HTTPClientTests", dependencies: ["HostKit", "HTTPClient"]),
   .testTarget(
     name: "SyncServerTests", dependencies: ["HostKit", "HTTPClient", "KizunaSyncTestSupport", "SyncServer"],
