@@ -4,6 +4,7 @@ import HostKit
 enum Program {
   static func main() async {
     // First of all, while there is one thread.
+    GlobalPool.install()
     ProcessSignals.shared.start()
     let program = CommandProgram(
       name: "kizuna-doorbell", summary: "Keeps a local SQLite replica of Supabase tables, near real time.",

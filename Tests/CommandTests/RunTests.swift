@@ -1,3 +1,4 @@
+import Foundation
 import Glibc
 import HostKit
 import Testing
@@ -62,6 +63,23 @@ import Testing
         let sync = try await Binaries.doorbell("sync", "--config", file)
         #expect(sync.code == ExitCode.ok.rawValue, "\(sync.errors)")
         #expect(try todos(database, "title = 'late'") == "1")
+      }
+    }
+  }
+
+  /// The runtime's own pool would wake the process once a second for ever.
+  @Test func everyThreadIsOneThatSleepsUntilThereIsWork() async throws {
+    try await Stack.with { stack in
+      try await Scratch.with { scratch in
+        let file = try scratch.write("a.json", stack.configuration(database: scratch.path + "/a.db"))
+        try await RunningGateway.with(configuration: file) { gateway in
+          let tasks = "/proc/\(gateway.process.pid)/task"
+          let names = try FileManager.default.contentsOfDirectory(atPath: tasks).map {
+            try String(contentsOfFile: "\(tasks)/\($0)/comm", encoding: .utf8).trimmingCharacters(in: .newlines)
+          }
+          #expect(names.contains("swift-pool"))
+          #expect(names.filter { $0 != "swift-pool" && !$0.hasPrefix("kizuna-") } == [])
+        }
       }
     }
   }
