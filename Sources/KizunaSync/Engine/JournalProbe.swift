@@ -1,10 +1,11 @@
 import HostKit
 
-/// Tells the commit watcher whether the capture journal has grown, on a connection of its own, so that the sign of an own
-/// commit costs one look and no hop to the engine.
+/// Tells the commit watcher whether the capture journal has grown or the schema has changed, on a connection of its own,
+/// so that the sign of an own commit costs one look and no hop to the engine.
 final class JournalProbe: Sendable {
   private struct State {
     var known: Int64 = 0
+    var schema: Int64 = -1
     /// Used under the lock only.
     var connection: SendableConnection?
     var isClosed = false
@@ -17,13 +18,18 @@ final class JournalProbe: Sendable {
     self.path = path
   }
 
-  /// The newest journal row that is in the outbox.
-  var known: Int64 {
-    get { state.withLock { $0.known } }
-    set { state.withLock { $0.known = max($0.known, newValue) } }
+  /// Takes note of what the engine has seen.
+  /// - Parameters:
+  ///   - journal: the newest journal row that is in the outbox.
+  ///   - schema: the state of the schema that the triggers fit.
+  func note(_ journal: Int64, schema: Int64) {
+    state.withLock { state in
+      state.known = max(state.known, journal)
+      state.schema = schema
+    }
   }
 
-  /// Whether the journal holds a row newer than `known`. Called on the watcher's thread; blocks for a read.
+  /// Whether there is more than the engine has seen. Called on the watcher's thread; blocks for a read.
   func hasNews() -> Bool {
     state.withLock { state in
       guard !state.isClosed else { return false }
@@ -33,7 +39,9 @@ final class JournalProbe: Sendable {
       }
       guard let database = state.connection?.database else { return false }
       let newest = (try? database.value("SELECT max(seq) FROM _kizunasync_capture"))?.integer ?? 0
-      return newest > state.known
+      if newest > state.known { return true }
+      let schema = (try? database.value("PRAGMA schema_version"))?.integer
+      return schema != nil && schema != state.schema
     }
   }
 

@@ -10,9 +10,12 @@ final class PageApplier {
   private var writer: RowWriter?
   /// Rows whose image changed and that must be settled.
   var dirtyRows: Set<Replica.RowID> = []
+  /// What pages say of other tables is passed over.
+  let tables: Set<String>
 
-  init(_ replica: Replica) throws {
+  init(_ replica: Replica, tables: Set<String>) throws {
     self.replica = replica
+    self.tables = tables
     mayBeDirty = try replica.database.exists("SELECT 1 FROM _kizunasync_image LIMIT 1")
     mayBeParked = try replica.database.exists("SELECT 1 FROM _kizunasync_parked LIMIT 1")
   }
@@ -29,7 +32,7 @@ final class PageApplier {
 
   private func applyRow(_ item: PullPage.Item, _ bytes: UnsafeRawBufferPointer) throws {
     guard let range = item.row else { return try applyTombstone(item, bytes) }
-    guard replica.layouts[item.table] != nil else { return }
+    guard tables.contains(item.table) else { return }
     if mayBeDirty {
       let pk = try item.key(in: bytes)
       if try replica.hasEntries(item.table, pk: pk) {
@@ -49,7 +52,7 @@ final class PageApplier {
   }
 
   private func applyTombstone(_ item: PullPage.Item, _ bytes: UnsafeRawBufferPointer) throws {
-    guard replica.layouts[item.table] != nil else { return }
+    guard tables.contains(item.table) else { return }
     let pk = try item.key(in: bytes)
     if mayBeDirty, try replica.hasEntries(item.table, pk: pk) {
       try replica.setImageFromServer(item.table, pk: pk, nil)

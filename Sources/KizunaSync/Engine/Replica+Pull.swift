@@ -163,9 +163,21 @@ extension Replica {
 
   private func closingTransaction(_ last: PullPage, _ position: PullPosition) throws -> [KizunaSyncEngineEvent] {
     try transaction(generation: position.generation, applying: true) {
-      let applier = try PageApplier(self)
       // A transfer from the start is the whole state.
-      if try isRehydrating() || durableCursor() == "0" { try removeMissing(last: last, into: applier) }
+      let isWhole = try isRehydrating() || durableCursor() == "0"
+      var tables = Set(layouts.keys)
+      if isWhole {
+        // What of these is to be kept shows when they are read alone, right after this.
+        try changeRereads { $0.everythingWasRead() }
+        tables.subtract(try database.rereads().tables.keys)
+      }
+      let applier = try PageApplier(self, tables: tables)
+      if isWhole {
+        try removeMissing(into: applier) { collect in
+          try forEachStagedPage(collect)
+          try collect(last)
+        }
+      }
       var conflicts: [KizunaSyncEngineEvent] = []
       try forEachStagedPage { page in
         try applier.apply(page)
@@ -193,55 +205,74 @@ extension Replica {
 
   // MARK: T5
 
-  /// Rows of configured tables that a complete transfer does not contain are gone. The comparison happens in a temporary
-  /// table, so that a large replica costs disk and not memory.
-  private func removeMissing(last: PullPage, into applier: PageApplier) throws {
+  /// Rows that a complete transfer does not contain are gone. The comparison happens in temporary tables, so that a large
+  /// replica costs disk and not memory.
+  /// - Parameters:
+  ///   - pages: calls what it is given for every page of the transfer.
+  ///   - keep: takes a row that no queued write accounts for and the server never said to be deleted; whether it stays.
+  func removeMissing(
+    into applier: PageApplier, pages: ((PullPage) throws -> Void) throws -> Void,
+    keep: ((RowID) throws -> Bool)? = nil
+  ) throws {
     let hasImages = try database.exists("SELECT 1 FROM _kizunasync_image LIMIT 1")
-    guard try hasImages || layouts.keys.contains(where: hasRows) else { return }
+    guard try hasImages || applier.tables.contains(where: hasRows) else { return }
     try database.execute(
       """
-      CREATE TEMP TABLE IF NOT EXISTS kizuna_seen(tbl, pk, PRIMARY KEY (tbl, pk)) WITHOUT ROWID;
-      CREATE TEMP TABLE IF NOT EXISTS kizuna_missing(tbl, pk, PRIMARY KEY (tbl, pk)) WITHOUT ROWID;
-      DELETE FROM temp.kizuna_seen;
-      DELETE FROM temp.kizuna_missing;
+      CREATE TEMP TABLE IF NOT EXISTS _kizunasync_seen(tbl, pk, PRIMARY KEY (tbl, pk)) WITHOUT ROWID;
+      CREATE TEMP TABLE IF NOT EXISTS _kizunasync_deleted(tbl, pk, PRIMARY KEY (tbl, pk)) WITHOUT ROWID;
+      CREATE TEMP TABLE IF NOT EXISTS _kizunasync_missing(tbl, pk, PRIMARY KEY (tbl, pk)) WITHOUT ROWID;
+      DELETE FROM temp._kizunasync_seen;
+      DELETE FROM temp._kizunasync_deleted;
+      DELETE FROM temp._kizunasync_missing;
       """)
-    func collect(_ page: PullPage) throws {
-      try page.forEachItem { item, bytes in
-        guard item.row != nil else { return }
+    try pages { page in
+      func note(_ item: PullPage.Item, _ bytes: UnsafeRawBufferPointer) throws {
+        if item.row == nil, keep == nil { return }
         try database.run(
-          "INSERT OR IGNORE INTO temp.kizuna_seen VALUES (?, ?)", .text(item.table), .text(item.key(in: bytes)))
-      } tombstones: { _, _ in
+          "INSERT OR IGNORE INTO temp._kizunasync_\(item.row == nil ? "deleted" : "seen") VALUES (?, ?)",
+          .text(item.table), .text(item.key(in: bytes)))
       }
+      try page.forEachItem(note, tombstones: note)
     }
-    try forEachStagedPage(collect)
-    try collect(last)
     let isMissing =
-      "INSERT OR IGNORE INTO temp.kizuna_missing SELECT ?1, ?2 WHERE NOT EXISTS "
-      + "(SELECT 1 FROM temp.kizuna_seen WHERE tbl = ?1 AND pk = ?2)"
-    for layout in layouts.values {
+      "INSERT OR IGNORE INTO temp._kizunasync_missing SELECT ?1, ?2 WHERE NOT EXISTS "
+      + "(SELECT 1 FROM temp._kizunasync_seen WHERE tbl = ?1 AND pk = ?2)"
+    for layout in layouts.values where applier.tables.contains(layout.name) {
       try database.forEachRow("SELECT \(layout.keyColumns) FROM \(layout.quoted)") { row in
         let parts = row.row().compactMap { RowKey.part($0) }
         guard parts.count == layout.keyPositions.count else { return }
         try database.run(isMissing, .text(layout.name), .text(RowKey.spell(parts)))
       }
     }
-    try database.run(
-      "INSERT OR IGNORE INTO temp.kizuna_missing SELECT tbl, pk FROM _kizunasync_image i WHERE NOT EXISTS "
-        + "(SELECT 1 FROM temp.kizuna_seen s WHERE s.tbl = i.tbl AND s.pk = i.pk)")
+    for other in ["image", "parked"] {
+      try database.run(
+        "INSERT OR IGNORE INTO temp._kizunasync_missing SELECT tbl, pk FROM _kizunasync_\(other) i WHERE NOT EXISTS "
+          + "(SELECT 1 FROM temp._kizunasync_seen s WHERE s.tbl = i.tbl AND s.pk = i.pk)")
+    }
     try forEachMissing { id in
-      guard layouts[id.table] != nil else { return }
+      guard applier.tables.contains(id.table) else { return }
       if try hasEntries(id.table, pk: id.pk) {
         try setImage(id.table, pk: id.pk, nil, tombSeq: RowImage.missing)
         applier.dirtyRows.insert(id)
-      } else {
+      } else if try keep == nil || isDeleted(id) || keep?(id) == false {
         try show(id.table, pk: id.pk, row: nil, firm: true)
       }
     }
-    try database.execute("DELETE FROM temp.kizuna_seen; DELETE FROM temp.kizuna_missing;")
+    try database.execute(
+      """
+      DELETE FROM temp._kizunasync_seen;
+      DELETE FROM temp._kizunasync_deleted;
+      DELETE FROM temp._kizunasync_missing;
+      """)
+  }
+
+  private func isDeleted(_ id: RowID) throws -> Bool {
+    try database.exists(
+      "SELECT 1 FROM temp._kizunasync_deleted WHERE tbl = ? AND pk = ?", .text(id.table), .text(id.pk))
   }
 
   private func forEachMissing(_ body: (RowID) throws -> Void) throws {
-    try database.forEachRow("SELECT tbl, pk FROM temp.kizuna_missing ORDER BY tbl, pk") {
+    try database.forEachRow("SELECT tbl, pk FROM temp._kizunasync_missing ORDER BY tbl, pk") {
       try body(RowID(table: $0.string(0), pk: $0.string(1)))
     }
   }

@@ -23,9 +23,14 @@ extension SyncEngine {
           try engine.noteSuccess()
           return
         }
+        try engine.followSchema()
         guard try engine.isReadyToSync() else { return }
-        let failure = try await engine.pushAll()
+        var failure = try await engine.pushAll()
         try await engine.pullAll()
+        if try await engine.rereadTables() {
+          failure = try await engine.pushAll() ?? failure
+          try await engine.pullAll()
+        }
         if let failure { throw failure }
         try engine.noteSuccess()
       }
@@ -194,7 +199,7 @@ extension SyncEngine {
     guard remote != nil else { return nil }
     let replica = try replica()
     return try replica.database.snapshot {
-      guard try isOwnersAndOpen(), try !replica.hasWork() else { return nil }
+      guard try replica.isInStep(), try isOwnersAndOpen(), try !replica.hasWork() else { return nil }
       let buckets = try buckets()
       return try replica.undisturbedPosition(asking: buckets).map { (buckets, $0) }
     }

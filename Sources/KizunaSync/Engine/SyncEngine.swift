@@ -98,8 +98,9 @@ actor SyncEngine {
     try translating {
       let replica = try replica()
       try replica.harvestNow()
+      try replica.fillFromQueue()
       reportedForeignRows = replica.foreignRows
-      probe?.known = try replica.newestHarvested()
+      probe?.note(try replica.newestHarvested(), schema: replica.schemaCookie)
     }
     try raise([.localChanged, queueDepthEvent()])
     if let path = settings.path, let probe {
@@ -164,7 +165,7 @@ actor SyncEngine {
   func raiseForeignChanges() throws {
     let replica = try replica()
     defer { replica.database.checkpointIfLong() }
-    probe?.known = try translating { try replica.newestHarvested() }
+    probe?.note(try translating { try replica.newestHarvested() }, schema: replica.schemaCookie)
     guard replica.foreignRows != reportedForeignRows else { return }
     reportedForeignRows = replica.foreignRows
     raise([.localChanged, try queueDepthEvent()])
@@ -172,9 +173,15 @@ actor SyncEngine {
 
   private func noticeForeignCommit() {
     do {
+      try followSchema()
       try translating { _ = try replica().harvestNow() }
       try raiseForeignChanges()
     } catch {
+      if let replica = openReplica, !replica.missingSince.isEmpty {
+        // A table that was dropped may come back by itself; if not, it is made again then.
+        clock.schedule(after: Replica.grace) { [weak self] in Task { [weak self] in await self?.noticeForeignCommit() }
+        }
+      }
       // Busy or disposed: the next run harvests before it does anything else.
       log.debug("store.harvest_postponed", ["reason": .string("\(error)")])
     }

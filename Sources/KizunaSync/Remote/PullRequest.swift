@@ -10,7 +10,8 @@ struct PullRequest: Equatable, Sendable {
 
   var buckets: [Bucket]
   var cursor: String
-  var clientID: String
+  /// Left out when nil: the request then says nothing of how far this client has come.
+  var clientID: String?
   var schemaVersion: Int
   /// Left out when nil: the server's default holds.
   var limit: Int?
@@ -23,9 +24,9 @@ struct PullRequest: Equatable, Sendable {
 
   func body() -> [UInt8] {
     var object: [String: JSONValue] = [
-      "buckets": Self.json(buckets), "cursor": .string(cursor), "client_id": .string(clientID),
-      "schema_version": .int(schemaVersion),
+      "buckets": Self.json(buckets), "cursor": .string(cursor), "schema_version": .int(schemaVersion),
     ]
+    object["client_id"] = clientID.map(JSONValue.string)
     object["limit"] = limit.map(JSONValue.int)
     return JSONWriter.data(.object(object))
   }

@@ -31,6 +31,12 @@ public struct KizunaSyncReplicaStatus: Sendable, Hashable {
   public let lastSyncAt: Int64?
   /// The tables that are synced, with their rows.
   public let rows: [String: Int]
+  /// Synced tables that somebody dropped. The next run or sync makes them again and reads their rows from the server.
+  public let missingTables: [String]
+  /// Synced tables whose rows the next run reads from the server again, because the file no longer knows them all.
+  public let tablesToRead: [String]
+  /// Why the tables cannot be synced as they are now; nil when they can.
+  public let problem: String?
   /// Who synchronises the file now; nil when nobody does.
   public let holder: Holder?
 
@@ -58,13 +64,24 @@ public struct KizunaSyncReplicaStatus: Sendable, Hashable {
     return try StoreFailure.translating(path: path) {
       let database = try Database(DatabaseConfiguration(path: path, role: .reader))
       defer { database.close() }
-      guard try Schema.exists(in: database) else {
-        throw KizunaSyncError(
-          .storeUnavailable, "\(path) is an SQLite database, but no replica yet; the first run or sync makes it one")
-      }
       return try database.snapshot {
-        try read(database, holder: holder(ofDatabase: path))
+        try checkBookkeeping(database, path)
+        return try read(database, holder: holder(ofDatabase: path))
       }
+    }
+  }
+
+  private static func checkBookkeeping(_ database: Database, _ path: String) throws {
+    let missing = try Schema.missing(in: database)
+    guard missing.count < Schema.Table.allCases.count else {
+      throw KizunaSyncError(
+        .storeUnavailable, "\(path) is an SQLite database, but no replica yet; the first run or sync makes it one")
+    }
+    guard missing.isEmpty else {
+      throw KizunaSyncError(
+        .store,
+        "somebody dropped \(missing.map(\.name).joined(separator: ", ")) from \(path); the next run or sync makes "
+          + "\(missing.count == 1 ? "it" : "them") again and reads what is not known any more from the server")
     }
   }
 
@@ -80,8 +97,12 @@ public struct KizunaSyncReplicaStatus: Sendable, Hashable {
       "SELECT tbl, at, attempts, error FROM _kizunasync_outbox WHERE state < 2 ORDER BY seq LIMIT 1"
     ) { OldestWrite(table: $0.string(0), at: $0.int64(1), attempts: $0.int(2), lastError: $0.optionalString(3)) }
     var rows: [String: Int] = [:]
-    for table in try database.map("SELECT name FROM _kizunasync_tables", [], { $0.string(0) }) {
-      rows[table] = try count("SELECT count(*) FROM \(SQL.name(table))")
+    var missing: [String] = []
+    for table in try database.map("SELECT name FROM _kizunasync_tables ORDER BY name", [], { $0.string(0) }) {
+      // A view in its place would be counted as well, and may fail.
+      let exists = try database.exists(
+        "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ? COLLATE NOCASE", .text(table))
+      if exists { rows[table] = try count("SELECT count(*) FROM \(SQL.name(table))") } else { missing.append(table) }
     }
     return KizunaSyncReplicaStatus(
       cursor: try database.meta(.cursor).text ?? "0", clientID: try database.meta(.clientID).text,
@@ -90,6 +111,7 @@ public struct KizunaSyncReplicaStatus: Sendable, Hashable {
       overwrites: try count("SELECT count(*) FROM _kizunasync_overwrites WHERE dismissed = 0"),
       parkedRows: try count("SELECT count(*) FROM _kizunasync_parked"),
       softBlock: try database.meta(.softBlock).text, lastSyncAt: try database.meta(.lastSync).integer, rows: rows,
-      holder: holder)
+      missingTables: missing, tablesToRead: try database.rereads().tables.keys.sorted(),
+      problem: try database.meta(.schemaProblem).text, holder: holder)
   }
 }

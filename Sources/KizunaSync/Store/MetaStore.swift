@@ -29,6 +29,10 @@ enum MetaKey: String {
   case machine
   /// When a run last ended well, milliseconds since 1970.
   case lastSync = "last_sync"
+  /// The tables whose rows must be read again from the start, see `Rereads`.
+  case reread
+  /// Why the tables cannot be followed as they are now, for people.
+  case schemaProblem = "schema_problem"
   case version
 }
 

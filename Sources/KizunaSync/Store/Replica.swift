@@ -33,6 +33,15 @@ final class Replica {
   var reportedForeignKeys: [String: Int] = [:]
   /// Columns of the server that an app's table lacks, to report each once.
   var ignoredColumns: Set<String> = []
+  /// Until the first look at the tables is done nobody can be in the middle of replacing one.
+  private(set) var isStarting = true
+  /// Since when tables that were dropped are missed, on `clock`.
+  var missingSince: [String: UInt64] = [:]
+  /// Tables that were made again and do not show queued writes yet.
+  var tablesToFill: Set<String> = []
+  /// Why the tables could not be followed, and what of it is in the log.
+  var schemaProblem: String?
+  var reportedSchemaProblem: String?
 
   /// Opens or creates the file, its bookkeeping and its tables.
   /// - Throws: `SQLiteError`, or `KizunaSyncError` with `CONFIG_INVALID` when a table does not fit its configuration.
@@ -42,13 +51,12 @@ final class Replica {
     self.log = log
     database = try Database(DatabaseConfiguration(path: settings.path, role: .writer))
     try Schema.prepare(database)
-    try database.transaction {
+    try bareTransaction(sync: .normal, foreignKeys: false) {
       if try database.meta(.clientID).isNull { try database.setMeta(.clientID, .text(settings.clientID)) }
       // A crash cannot leave this set, but a copy of the file taken without SQLite can.
       try database.run("UPDATE _kizunasync_ctl SET applying = 0 WHERE applying <> 0")
-      for table in settings.tables.keys.sorted() { try adopt(table) }
-      try reloadLayouts()
     }
+    isStarting = false
   }
 
   func close() {
@@ -65,6 +73,7 @@ final class Replica {
   func transaction<Result>(
     sync: Database.Sync = .normal, generation: Int64? = nil, applying: Bool = false, _ body: () throws -> Result
   ) throws -> Result {
+    try followSchemaIfChanged()
     try harvestBacklog()
     return try bareTransaction(sync: sync, foreignKeys: false) {
       if let generation, try generation != self.generation() { throw StaleAnswer() }
@@ -79,12 +88,13 @@ final class Replica {
   ) throws -> Result {
     do {
       return try database.transaction(sync: sync, foreignKeys: foreignKeys) {
-        if try readSchemaCookie() != schemaCookie { try schemaChanged() }
+        if try readSchemaCookie() != schemaCookie { try followSchema() }
         return try body()
       }
     } catch {
       isApplying = false
       try? forgetUndone()
+      reportSchemaProblem()
       throw error
     }
   }
@@ -136,10 +146,14 @@ final class Replica {
   func reloadLayouts() throws {
     layouts = [:]
     for table in settings.tables.keys { try reloadLayout(table) }
-    captureWidth =
-      try database.map("SELECT name FROM pragma_table_info('_kizunasync_capture')") { $0.string(0) }
-      .compactMap { $0.hasPrefix("n") ? Int($0.dropFirst()) : nil }.max().map { $0 + 1 } ?? 0
+    captureWidth = try journalWidth()
     schemaCookie = try readSchemaCookie()
+  }
+
+  /// How many columns the widest journal row has values for.
+  func journalWidth() throws -> Int {
+    try database.map("SELECT name FROM pragma_table_info('_kizunasync_capture')") { $0.string(0) }
+      .compactMap { $0.hasPrefix("n") ? Int($0.dropFirst()) : nil }.max().map { $0 + 1 } ?? 0
   }
 
   func reloadLayout(_ table: String) throws {

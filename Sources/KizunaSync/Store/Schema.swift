@@ -22,48 +22,89 @@ enum Schema {
   static let prefix = "_kizunasync_"
   static let version: Int64 = 1
 
-  static let script = """
-    CREATE TABLE _kizunasync_ctl(
-      id INTEGER PRIMARY KEY CHECK (id = 1), applying INTEGER NOT NULL, generation INTEGER NOT NULL);
-    INSERT INTO _kizunasync_ctl VALUES (1, 0, 0);
-    CREATE TABLE _kizunasync_meta(key TEXT PRIMARY KEY, value) WITHOUT ROWID;
-    CREATE TABLE _kizunasync_tables(name TEXT PRIMARY KEY, managed INTEGER NOT NULL, slots INTEGER NOT NULL)
-      WITHOUT ROWID;
-    CREATE TABLE _kizunasync_kinds(
-      tbl TEXT NOT NULL, col TEXT NOT NULL, slot INTEGER NOT NULL, kind TEXT, firm INTEGER NOT NULL DEFAULT 0,
-      late INTEGER NOT NULL DEFAULT 0, PRIMARY KEY (tbl, col)) WITHOUT ROWID;
-    CREATE TABLE _kizunasync_capture(seq INTEGER PRIMARY KEY, tbl, op, grp, at);
-    CREATE TABLE _kizunasync_displaced(base_seq, tbl);
-    CREATE TABLE _kizunasync_group(id);
-    CREATE TABLE _kizunasync_outbox(
-      seq INTEGER PRIMARY KEY AUTOINCREMENT, mutation_id TEXT NOT NULL UNIQUE, tbl TEXT NOT NULL, pk TEXT NOT NULL,
-      op TEXT NOT NULL, columns TEXT NOT NULL, transforms TEXT, precondition TEXT, hlc TEXT, grp,
-      state INTEGER NOT NULL DEFAULT 0, captured INTEGER NOT NULL, attempts INTEGER NOT NULL DEFAULT 0, error TEXT,
-      at INTEGER NOT NULL);
-    CREATE INDEX _kizunasync_outbox_key ON _kizunasync_outbox(tbl, pk);
-    CREATE TABLE _kizunasync_pushed(n INTEGER PRIMARY KEY, mutation_id TEXT NOT NULL UNIQUE);
-    CREATE TABLE _kizunasync_image(tbl TEXT NOT NULL, pk TEXT NOT NULL, row TEXT, tomb_seq INTEGER,
-      PRIMARY KEY (tbl, pk)) WITHOUT ROWID;
-    CREATE TABLE _kizunasync_pages(n INTEGER PRIMARY KEY, body BLOB NOT NULL);
-    CREATE TABLE _kizunasync_absent(tbl TEXT NOT NULL, pk TEXT NOT NULL, cols TEXT NOT NULL,
-      PRIMARY KEY (tbl, pk)) WITHOUT ROWID;
-    CREATE TABLE _kizunasync_parked(tbl TEXT NOT NULL, pk TEXT NOT NULL, row TEXT NOT NULL, error TEXT NOT NULL,
-      PRIMARY KEY (tbl, pk)) WITHOUT ROWID;
-    CREATE TABLE _kizunasync_rejections(
-      n INTEGER PRIMARY KEY, mutation_id TEXT NOT NULL UNIQUE, tbl TEXT NOT NULL, pk TEXT NOT NULL, kind TEXT NOT NULL,
-      reason TEXT NOT NULL, members TEXT NOT NULL, server_row TEXT, at INTEGER NOT NULL,
-      dismissed INTEGER NOT NULL DEFAULT 0);
-    CREATE TABLE _kizunasync_overwrites(
-      id INTEGER PRIMARY KEY AUTOINCREMENT, tbl TEXT NOT NULL, pk TEXT NOT NULL, col TEXT NOT NULL,
-      winner TEXT NOT NULL, winner_seq TEXT NOT NULL, mode TEXT NOT NULL, loser TEXT NOT NULL, at INTEGER NOT NULL,
-      dismissed INTEGER NOT NULL DEFAULT 0, UNIQUE (tbl, pk, col, winner, winner_seq));
-    """
+  enum Table: String, CaseIterable {
+    case ctl, meta, tables, kinds, capture, displaced, group, outbox, pushed, image, pages, absent, parked, rejections,
+      overwrites
+
+    var name: String { prefix + rawValue }
+
+    var script: String {
+      switch self {
+      case .ctl:
+        """
+        CREATE TABLE _kizunasync_ctl(
+          id INTEGER PRIMARY KEY CHECK (id = 1), applying INTEGER NOT NULL, generation INTEGER NOT NULL);
+        INSERT INTO _kizunasync_ctl VALUES (1, 0, 0);
+        """
+      case .meta: "CREATE TABLE _kizunasync_meta(key TEXT PRIMARY KEY, value) WITHOUT ROWID;"
+      case .tables:
+        """
+        CREATE TABLE _kizunasync_tables(name TEXT PRIMARY KEY, managed INTEGER NOT NULL, slots INTEGER NOT NULL)
+          WITHOUT ROWID;
+        """
+      case .kinds:
+        """
+        CREATE TABLE _kizunasync_kinds(
+          tbl TEXT NOT NULL, col TEXT NOT NULL, slot INTEGER NOT NULL, kind TEXT, firm INTEGER NOT NULL DEFAULT 0,
+          late INTEGER NOT NULL DEFAULT 0, PRIMARY KEY (tbl, col)) WITHOUT ROWID;
+        """
+      case .capture: "CREATE TABLE _kizunasync_capture(seq INTEGER PRIMARY KEY, tbl, op, grp, at);"
+      case .displaced: "CREATE TABLE _kizunasync_displaced(base_seq, tbl);"
+      case .group: "CREATE TABLE _kizunasync_group(id);"
+      case .outbox:
+        """
+        CREATE TABLE _kizunasync_outbox(
+          seq INTEGER PRIMARY KEY AUTOINCREMENT, mutation_id TEXT NOT NULL UNIQUE, tbl TEXT NOT NULL, pk TEXT NOT NULL,
+          op TEXT NOT NULL, columns TEXT NOT NULL, transforms TEXT, precondition TEXT, hlc TEXT, grp,
+          state INTEGER NOT NULL DEFAULT 0, captured INTEGER NOT NULL, attempts INTEGER NOT NULL DEFAULT 0, error TEXT,
+          at INTEGER NOT NULL);
+        CREATE INDEX _kizunasync_outbox_key ON _kizunasync_outbox(tbl, pk);
+        """
+      case .pushed: "CREATE TABLE _kizunasync_pushed(n INTEGER PRIMARY KEY, mutation_id TEXT NOT NULL UNIQUE);"
+      case .image:
+        """
+        CREATE TABLE _kizunasync_image(tbl TEXT NOT NULL, pk TEXT NOT NULL, row TEXT, tomb_seq INTEGER,
+          PRIMARY KEY (tbl, pk)) WITHOUT ROWID;
+        """
+      case .pages: "CREATE TABLE _kizunasync_pages(n INTEGER PRIMARY KEY, body BLOB NOT NULL);"
+      case .absent:
+        """
+        CREATE TABLE _kizunasync_absent(tbl TEXT NOT NULL, pk TEXT NOT NULL, cols TEXT NOT NULL,
+          PRIMARY KEY (tbl, pk)) WITHOUT ROWID;
+        """
+      case .parked:
+        """
+        CREATE TABLE _kizunasync_parked(tbl TEXT NOT NULL, pk TEXT NOT NULL, row TEXT NOT NULL, error TEXT NOT NULL,
+          PRIMARY KEY (tbl, pk)) WITHOUT ROWID;
+        """
+      case .rejections:
+        """
+        CREATE TABLE _kizunasync_rejections(
+          n INTEGER PRIMARY KEY, mutation_id TEXT NOT NULL UNIQUE, tbl TEXT NOT NULL, pk TEXT NOT NULL,
+          kind TEXT NOT NULL, reason TEXT NOT NULL, members TEXT NOT NULL, server_row TEXT, at INTEGER NOT NULL,
+          dismissed INTEGER NOT NULL DEFAULT 0);
+        """
+      case .overwrites:
+        """
+        CREATE TABLE _kizunasync_overwrites(
+          id INTEGER PRIMARY KEY AUTOINCREMENT, tbl TEXT NOT NULL, pk TEXT NOT NULL, col TEXT NOT NULL,
+          winner TEXT NOT NULL, winner_seq TEXT NOT NULL, mode TEXT NOT NULL, loser TEXT NOT NULL, at INTEGER NOT NULL,
+          dismissed INTEGER NOT NULL DEFAULT 0, UNIQUE (tbl, pk, col, winner, winner_seq));
+        """
+      }
+    }
+  }
+
+  static let script = Table.allCases.map(\.script).joined(separator: "\n")
 
   /// Makes the bookkeeping tables if the file has none.
   /// - Throws: `STORE_UNAVAILABLE` for a file that a newer release wrote.
   static func prepare(_ database: Database) throws {
-    if try exists(in: database) {
-      let found = try database.value("SELECT value FROM _kizunasync_meta WHERE key = 'version'")?.integer ?? 0
+    let missing = try missing(in: database)
+    if missing.count < Table.allCases.count {
+      // What else is missing is made again with the synced tables.
+      if missing.contains(.meta) { return }
+      let found = try database.meta(.version).integer ?? 0
       guard found <= version else {
         throw KizunaSyncError(
           .storeUnavailable,
@@ -75,11 +116,21 @@ enum Schema {
     try database.transaction {
       if try exists(in: database) { return }
       try database.execute(script)
-      try database.run("INSERT INTO _kizunasync_meta VALUES ('version', ?)", .integer(version))
+      try database.setMeta(.version, .integer(version))
     }
   }
 
+  /// Whether the file is a replica, even one somebody took tables from.
   static func exists(in database: Database) throws -> Bool {
-    try database.exists("SELECT 1 FROM sqlite_schema WHERE name = '_kizunasync_ctl'")
+    try missing(in: database).count < Table.allCases.count
+  }
+
+  /// The bookkeeping tables the file lacks.
+  static func missing(in database: Database) throws -> [Table] {
+    let present = Set(
+      try database.map(
+        "SELECT name FROM sqlite_schema WHERE type = 'table' AND substr(name, 1, 12) = ?", [.text(prefix)]
+      ) { $0.string(0) })
+    return Table.allCases.filter { !present.contains($0.name) }
   }
 }

@@ -41,11 +41,19 @@ enum StoreFailure {
         .store, "reading or writing \(file) failed (\(error.message), code \(error.code)); check the disk")
     case SQLITE_CONSTRAINT:
       return KizunaSyncError(.localConstraint, error.message)
+    case SQLITE_ERROR where error.message.hasPrefix(missingTable):
+      let table = error.message.dropFirst(missingTable.count)
+      return KizunaSyncError(
+        .store,
+        "the table \(table) was dropped from \(file); the next run makes it again and reads its rows from the server")
     default:
       return KizunaSyncError(
         .store, "\(error.message) (SQLite code \(error.code))" + (error.sql.map { " in: \($0)" } ?? ""))
     }
   }
+
+  /// How SQLite's words begin for a statement that names a table the file lacks.
+  private static let missingTable = "no such table: "
 
   /// Runs `body` and translates what SQLite throws.
   static func translating<Result>(path: String?, _ body: () throws -> Result) throws -> Result {

@@ -37,9 +37,18 @@ enum StatusVerb {
       "oldest_write": oldest ?? nil, "rejections": .int(status.rejections), "overwrites": .int(status.overwrites),
       "parked_rows": .int(status.parkedRows), "blocked": .string(orNull: status.softBlock),
       "last_sync": .string(orNull: status.lastSyncAt.map(UTCTimestamp.text(milliseconds:))),
-      "tables": .object(status.rows.mapValues { ["rows": .int($0)] }),
+      "tables": .object(tables(status)), "problem": .string(orNull: status.problem),
       "running": .bool(status.holder != nil), "pid": status.holder?.processID.map { .int(Int($0)) } ?? nil,
     ]
+  }
+
+  private static func tables(_ status: KizunaSyncReplicaStatus) -> [String: JSONValue] {
+    var tables = status.rows.mapValues { rows -> JSONValue in ["rows": .int(rows)] }
+    for table in status.missingTables { tables[table] = ["rows": nil, "missing": true] }
+    for table in status.tablesToRead where status.rows[table] != nil {
+      tables[table] = ["rows": .int(status.rows[table] ?? 0), "reading_again": true]
+    }
+    return tables
   }
 
   private static func text(
@@ -64,8 +73,14 @@ enum StatusVerb {
       "refused     \(status.rejections) writes; \(status.overwrites) columns overwritten; \(status.parkedRows) rows parked"
     )
     if let block = status.softBlock { lines.append("blocked     \(SoftBlock.sentence(block))") }
+    if let problem = status.problem { lines.append("problem     \(problem)") }
     for (table, rows) in status.rows.sorted(by: { $0.key < $1.key }) {
-      lines.append("table       \(table), \(rows) rows")
+      let isRead = status.tablesToRead.contains(table)
+      lines.append("table       \(table), \(rows) rows\(isRead ? ", to be read again from the server" : "")")
+    }
+    for table in status.missingTables {
+      lines.append(
+        "table       \(table) was dropped; the next run or sync makes it again and reads its rows from the server")
     }
     return lines
   }

@@ -36,6 +36,20 @@ final class PlainDatabase {
     }
   }
 
+  /// The first column of the rows, as text.
+  func texts(_ sql: String) throws -> [String] {
+    var statement: OpaquePointer?
+    defer { sqlite3_finalize(statement) }
+    guard sqlite3_prepare_v2(handle, sql, -1, &statement, nil) == SQLITE_OK else {
+      throw Failure(message: String(cString: sqlite3_errmsg(handle)))
+    }
+    var rows: [String] = []
+    while sqlite3_step(statement) == SQLITE_ROW {
+      rows.append(sqlite3_column_text(statement, 0).map { String(cString: $0) } ?? "NULL")
+    }
+    return rows
+  }
+
   func integer(_ sql: String) -> Int {
     var statement: OpaquePointer?
     defer { sqlite3_finalize(statement) }

@@ -1,0 +1,116 @@
+import HostKit
+
+/// Local changes that no trigger saw, found by comparing a table's rows with what the server sends, and put into the
+/// journal as if they had been captured. Used inside the transaction that closes a reread.
+///
+/// What is missing here, a row or a value, is no change: a table that was replaced by an empty one must not empty the
+/// server's.
+struct KeptChanges {
+  private let replica: Replica
+  private let table: String
+  private let reread: Rereads.Reread
+  private var database: Database { replica.database }
+  /// Rows of the page at hand as they were before it was applied.
+  private var before: [(pk: String, row: RowMap)] = []
+  /// What the local cells said that differ from the server's.
+  private var differing: [(pk: String, cells: RowMap)] = []
+  /// How many changes were kept.
+  private(set) var count = 0
+
+  init(_ replica: Replica, table: String, _ reread: Rereads.Reread) throws {
+    self.replica = replica
+    self.table = table
+    self.reread = reread
+    try replica.database.execute(
+      """
+      CREATE TEMP TABLE IF NOT EXISTS _kizunasync_compared(pk PRIMARY KEY) WITHOUT ROWID;
+      DELETE FROM temp._kizunasync_compared;
+      """)
+  }
+
+  // MARK: Rows
+
+  /// Queues a row that the server neither has nor deleted, if such rows are kept.
+  /// - Returns: whether it stays.
+  mutating func keepRow(_ pk: String) throws -> Bool {
+    guard reread.keep >= .rows else { return false }
+    let layout = try replica.layout(table)
+    guard let cells = try replica.cells(layout, pk: pk) else { return false }
+    try journal("i", layout, new: cells, old: nil)
+    count += 1
+    return true
+  }
+
+  // MARK: Cells
+
+  /// Looks at the rows of a page before it is applied. Of a row that comes several times the first counts: from then on
+  /// it is the server's.
+  mutating func note(_ page: PullPage) throws {
+    guard reread.keep >= .changes else { return }
+    let layout = try replica.layout(table)
+    try page.forEachItem { item, bytes in
+      guard item.table == table, item.row != nil else { return }
+      let pk = try item.key(in: bytes)
+      try database.run("INSERT OR IGNORE INTO temp._kizunasync_compared VALUES (?)", .text(pk))
+      guard database.changes == 1, try !replica.hasEntries(table, pk: pk),
+        let cells = try replica.cells(layout, pk: pk)
+      else { return }
+      before.append((pk, try replica.exactRow(layout, pk: pk, cells: cells)))
+    } tombstones: { _, _ in
+    }
+  }
+
+  /// Compares them with what the page made of them.
+  mutating func compare() throws {
+    defer { before = [] }
+    let layout = try replica.layout(table)
+    let compared = layout.syncedPositions.map { layout.columns[$0] }.filter {
+      !$0.isKey && !reread.fresh.contains($0.name)
+    }
+    for (pk, old) in before {
+      guard let cells = try replica.cells(layout, pk: pk) else { continue }
+      let new = try replica.exactRow(layout, pk: pk, cells: cells)
+      var changed: RowMap = [:]
+      for column in compared {
+        // A cell that one side lacks was never written here, or is none of the server's columns.
+        guard let was = old[column.name], !was.isNull, let now = new[column.name] else { continue }
+        // What was read before a kind was learned is read again as what it is.
+        let value = CellCodec.decode(CellCodec.encode(was, kind: column.kind), kind: column.kind)
+        if value != now { changed[column.name] = value }
+      }
+      if !changed.isEmpty { differing.append((pk, changed)) }
+    }
+  }
+
+  /// Puts the local cells over the server's rows again and queues them.
+  mutating func keepCells() throws {
+    for (pk, changed) in differing {
+      let layout = try replica.layout(table)
+      guard let old = try replica.cells(layout, pk: pk) else { continue }
+      var new = old
+      for (position, column) in layout.columns.enumerated() {
+        if let value = changed[column.name] { new[position] = CellCodec.encode(value, kind: column.kind) }
+      }
+      let names = changed.keys.sorted()
+      do {
+        try database.run(
+          "UPDATE \(layout.quoted) SET \(names.map { "\(SQL.name($0)) = ?" }.joined(separator: ", ")) WHERE \(layout.whereKey)",
+          names.compactMap { layout.positions[$0] }.map { new[$0] } + layout.keyCells(pk))
+      } catch let error as SQLiteError where error.isConstraint && database.isInTransaction {
+        continue
+      }
+      try journal("u", layout, new: new, old: old)
+      count += 1
+    }
+    differing = []
+  }
+
+  private func journal(_ op: String, _ layout: TableLayout, new: [SQLiteValue], old: [SQLiteValue]?) throws {
+    let slots = layout.columns.map(\.slot)
+    let columns = slots.map { "n\($0)" } + (old == nil ? [] : slots.map { "o\($0)" })
+    try database.run(
+      "INSERT INTO _kizunasync_capture(tbl, op, at, \(columns.joined(separator: ", "))) "
+        + "VALUES (?, ?, ?, \(SQL.parameters(columns.count)))",
+      [.text(table), .text(op), .integer(replica.clock.wallMilliseconds)] + new + (old ?? []))
+  }
+}

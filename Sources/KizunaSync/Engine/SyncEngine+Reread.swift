@@ -1,0 +1,74 @@
+import HTTPClient
+import HostKit
+
+/// Reading single tables again, after a pull.
+extension SyncEngine {
+  /// Follows what another program did to the schema, before anything else is asked of the tables.
+  func followSchema() throws {
+    try translating {
+      let replica = try replica()
+      try replica.followSchemaIfChanged()
+      try replica.fillFromQueue()
+    }
+  }
+
+  /// Reads the tables again that need it, one by one.
+  /// - Returns: whether local changes turned up that are to be pushed.
+  func rereadTables() async throws -> Bool {
+    var hasFound = false
+    while true {
+      try Task.checkCancellation()
+      guard let position = try replica().nextReread() else { return hasFound }
+      do {
+        guard let found = try await reread(position) else { return hasFound }
+        if found > 0 { hasFound = true }
+      } catch let failure as RemoteFailure where failure.kind == .tooLarge && pageLimit.halve() {
+        log.warning("sync.page_too_large", ["limit": .int(pageLimit.value ?? 0)])
+      }
+    }
+  }
+
+  /// - Returns: how many local changes turned up; nil when the server wants something else first.
+  private func reread(_ position: Replica.RereadPosition) async throws -> Int? {
+    guard let bucket = try buckets().first(where: { $0.table == position.table }) else { return nil }
+    try replica().clearReread()
+    var cursor = "0"
+    while true {
+      try Task.checkCancellation()
+      // Without the client's id: the server may note by it how far this client has come.
+      let request = PullRequest(
+        buckets: [bucket], cursor: cursor, clientID: nil, schemaVersion: config.schemaVersion, limit: pageLimit.value)
+      let response = try await call("pull", body: request.body())
+      let page: PullPage
+      do {
+        page = try PullPage(checking: response.body)
+      } catch let failure as RemoteFailure {
+        throw failed(failure)
+      }
+      pageLimit.succeeded()
+      guard page.signal == nil else {
+        if page.signal == .resetRequired {
+          try replica().block("reset_required", generation: position.generation)
+          raise([.resetRequired(reason: "reset_required")])
+        }
+        return nil
+      }
+      guard page.hasMore else {
+        let found = try replica().closeReread(with: page, at: position)
+        raise([.localChanged])
+        if found > 0 { try replica().harvestNow() }
+        try raiseForeignChanges()
+        return found
+      }
+      try replica().stageReread(page)
+      cursor = page.cursor
+    }
+  }
+}
+
+extension Replica {
+  /// Nothing has to be done about the tables before a pull.
+  func isInStep() throws -> Bool {
+    try readSchemaCookie() == schemaCookie && tablesToFill.isEmpty && database.meta(.reread).isNull
+  }
+}

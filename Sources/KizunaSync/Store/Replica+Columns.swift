@@ -1,0 +1,257 @@
+import HostKit
+
+/// The columns of the synced tables: which there are, and what kinds of values they hold.
+extension Replica {
+  /// How a table's columns differ from those that are known of it.
+  struct ColumnChange {
+    var came: [String] = []
+    var gone: [String] = []
+    /// Nothing was known of the table.
+    var isFirst = false
+  }
+
+  /// Brings `kinds` in line with the table: columns may have come, gone or been renamed.
+  func followColumns(_ table: String, _ config: KizunaSyncTableConfig) throws -> ColumnChange {
+    let present = try tableColumns(table).map(\.name)
+    try followRenames(table, config, present)
+    let known = try journalColumns(of: table).map(\.name)
+    var change = ColumnChange(isFirst: known.isEmpty)
+    change.gone = known.filter { !present.contains($0) }
+    if !change.gone.isEmpty { try drop(change.gone, of: table) }
+    for column in present where !known.contains(column) {
+      try addColumn(column, to: table, late: !change.isFirst && hasRows(table))
+      if !change.isFirst { change.came.append(column) }
+      ignoredColumns.remove("\(table).\(column)")
+    }
+    let isManaged = try isManaged(table)
+    for column in config.columns.keys.sorted() where !present.contains(column) {
+      guard isManaged else {
+        throw KizunaSyncError(
+          .configInvalid, "the table \(table) has no column \(column), which its configuration names")
+      }
+      try database.execute("ALTER TABLE \(SQL.name(table)) ADD COLUMN \(SQL.name(column))")
+      try addColumn(column, to: table, late: hasRows(table))
+    }
+    if change.isFirst, !isManaged, config.syncMode == .readWrite, try database.rereads()[table] == nil {
+      try journalExistingRows(table, config)
+    }
+    return change
+  }
+
+  /// A renamed column keeps its place in the journal, where its values already wait.
+  private func followRenames(_ table: String, _ config: KizunaSyncTableConfig, _ present: [String]) throws {
+    let known = try journalColumns(of: table)
+    let gone = known.filter { !present.contains($0.name) }.map(\.name)
+    let came = present.filter { name in !known.contains { $0.name == name } }
+    guard !gone.isEmpty, gone.count == came.count else { return }
+    let names = Dictionary(uniqueKeysWithValues: zip(gone, came))
+    let renamed = known.map { CaptureTriggers.Column(name: names[$0.name] ?? $0.name, slot: $0.slot) }
+    guard try triggersJournal(renamed, of: table, config) else { return }
+    for (old, new) in zip(gone, came) {
+      try database.run(
+        "UPDATE _kizunasync_kinds SET col = ?3 WHERE tbl = ?1 AND col = ?2", .text(table), .text(old), .text(new))
+      log.warning(
+        "store.column_renamed",
+        [
+          "table": .string(table), "column": .string(old), "to": .string(new),
+          "reason": "the server must know the column by its new name too, or its values are refused",
+        ])
+    }
+  }
+
+  /// Forgets columns that are no longer there, after what was written to them is queued.
+  private func drop(_ columns: [String], of table: String) throws {
+    var isKept = true
+    if try isHarvestPending() {
+      do {
+        // With the layouts as they were when it was written.
+        for table in settings.tables.keys { try reloadLayout(table) }
+        captureWidth = try journalWidth()
+        try database.savepoint { try harvest() }
+      } catch is SQLiteError {
+        isApplying = false
+        isKept = false
+      }
+    }
+    for column in columns {
+      try database.run("DELETE FROM _kizunasync_kinds WHERE tbl = ? AND col = ?", .text(table), .text(column))
+      log.warning(
+        "store.column_gone",
+        ["table": .string(table), "column": .string(column), "queued_values_kept": .bool(isKept)])
+    }
+  }
+
+  /// Rows an app's table holds when it is first synced are the app's own: they go to the server like fresh inserts,
+  /// because the first transfer from the start would otherwise remove what it does not contain.
+  private func journalExistingRows(_ table: String, _ config: KizunaSyncTableConfig) throws {
+    guard try hasRows(table) else { return }
+    let columns = try database.map(
+      "SELECT col, slot FROM _kizunasync_kinds WHERE tbl = ? ORDER BY slot", [.text(table)]
+    ) { ($0.string(0), $0.int(1)) }
+    let names = SQL.names(columns.map(\.0))
+    let slots = columns.map { "n\($0.1)" }.joined(separator: ", ")
+    let badKey = config.key.map { "typeof(\(SQL.name($0))) NOT IN ('text', 'integer') OR \(SQL.name($0)) = ''" }
+      .joined(separator: " OR ")
+    guard try !database.exists("SELECT 1 FROM \(SQL.name(table)) WHERE \(badKey)") else {
+      throw KizunaSyncError(
+        .configInvalid, "the table \(table) holds rows whose key is neither text nor an integer; correct or remove them"
+      )
+    }
+    try database.run(
+      "INSERT INTO _kizunasync_capture(tbl, op, at, \(slots)) SELECT ?, 'i', ?, \(names) FROM \(SQL.name(table))",
+      .text(table), .integer(clock.wallMilliseconds))
+    if config.bucketColumn != nil, case .byOwner = config.bucket, try database.meta(.owner).isNull {
+      try database.setMeta(.adopting, 1)
+    }
+    log.info("store.adopted", ["table": .string(table), "rows": .int(database.changes)])
+  }
+
+  /// Kinds that the configuration or the app's own declarations settle.
+  func learnDeclaredKinds(_ table: String, _ config: KizunaSyncTableConfig) throws {
+    for column in try tableColumns(table) {
+      if let kind = config.columns[column.name] {
+        if kind == .numeric, !["TEXT", "NONE"].contains(column.affinity) {
+          throw KizunaSyncError(
+            .configInvalid,
+            "the column \(column.name) of \(table) is configured as numeric but declared \(column.declaredType), which rounds; declare it TEXT"
+          )
+        }
+        try database.run(
+          "UPDATE _kizunasync_kinds SET kind = ?, firm = 1 WHERE tbl = ? AND col = ?", .text(kind.rawValue),
+          .text(table), .text(column.name))
+      } else if let kind = column.impliedKind {
+        try database.run(
+          "UPDATE _kizunasync_kinds SET kind = ? WHERE tbl = ? AND col = ? AND kind IS NULL", .text(kind.rawValue),
+          .text(table), .text(column.name))
+      }
+    }
+  }
+
+  /// The triggers did not know these columns yet: what the waiting journal rows of a key left out is taken from the row.
+  func journalUnseenCells(_ table: String, _ columns: [String]) throws {
+    try reloadLayout(table)
+    let layout = try layout(table)
+    let pending = "SELECT seq FROM _kizunasync_capture WHERE tbl = ? AND op <> 'd' AND seq > ?"
+    let harvested = try database.meta(.harvested)
+    for seq in try database.map(pending, [.text(table), harvested.isNull ? 0 : harvested], { $0.int64(0) }) {
+      for column in columns {
+        guard let slot = layout[column]?.slot else { continue }
+        let sameKey = layout.keyPositions.map { position in
+          "t.\(SQL.name(layout.columns[position].name)) IS n\(layout.columns[position].slot)"
+        }.joined(separator: " AND ")
+        try database.run(
+          "UPDATE _kizunasync_capture SET n\(slot) = (SELECT t.\(SQL.name(column)) FROM \(layout.quoted) t "
+            + "WHERE \(sameKey)) WHERE seq = ?", .integer(seq))
+      }
+    }
+  }
+
+  // MARK: Columns
+
+  func hasRows(_ table: String) throws -> Bool {
+    try database.exists("SELECT 1 FROM \(SQL.name(table)) LIMIT 1")
+  }
+
+  /// Records a column of the table and makes room for it in the journal.
+  private func addColumn(_ column: String, to table: String, late: Bool) throws {
+    let slot = try database.value("SELECT slots FROM _kizunasync_tables WHERE name = ?", .text(table))?.integer ?? 0
+    try database.run("UPDATE _kizunasync_tables SET slots = slots + 1 WHERE name = ?", .text(table))
+    try database.run(
+      "INSERT INTO _kizunasync_kinds(tbl, col, slot, late) VALUES (?, ?, ?, ?)", .text(table), .text(column),
+      .integer(slot), .integer(late ? 1 : 0))
+    try makeSlot(Int(slot))
+  }
+
+  /// Adds the columns a row or a write names and the table lacks. An app's table is never altered: there they are
+  /// reported once and left out.
+  func ensure(_ names: some Sequence<String>, of table: String) throws {
+    let layout = try layout(table)
+    let missing = names.filter { layout.positions[$0] == nil }
+    guard !missing.isEmpty else { return }
+    let late = try hasRows(table)
+    // SQLite compares column names without case.
+    var taken = Set(layout.columns.map { $0.name.lowercased() })
+    var isChanged = false
+    for column in missing.sorted() {
+      guard layout.isManaged, !column.isEmpty, !column.utf8.contains(0), taken.insert(column.lowercased()).inserted
+      else {
+        ignore(column, of: table)
+        continue
+      }
+      try database.execute("ALTER TABLE \(layout.quoted) ADD COLUMN \(SQL.name(column))")
+      try addColumn(column, to: table, late: late)
+      isChanged = true
+    }
+    guard isChanged else { return }
+    try makeTriggers(table, layout.config)
+    try noteDeclaration(of: table)
+    try reloadLayouts()
+  }
+
+  private func ignore(_ column: String, of table: String) {
+    guard ignoredColumns.insert("\(table).\(column)").inserted else { return }
+    log.warning("store.column_ignored", ["table": .string(table), "column": .string(column)])
+  }
+
+  /// Takes note of what kinds the values of a row show, and rewrites stored cells where that changes how they are kept.
+  /// - Parameter firm: the row comes from the server. A local write only fills the gap until the server has spoken.
+  func learn(_ row: RowMap, table: String, firm: Bool) throws {
+    for (name, value) in row {
+      guard let column = try layout(table)[name], let seen = CellCodec.kind(of: value) else { continue }
+      if let kind = column.kind {
+        if column.isFirm ? CellCodec.fits(kind, seen) : !firm { continue }
+      }
+      // A firm kind that does not fit means values of several kinds: their cells become JSON text.
+      let kind = column.isFirm ? .json : seen
+      try change(column, of: table, to: kind, firm: firm)
+    }
+  }
+
+  private func change(_ column: TableLayout.Column, of table: String, to kind: ColumnKind, firm: Bool) throws {
+    let layout = try layout(table)
+    if let old = column.kind, old != kind, old == .json || kind == .json {
+      try applying { try rewriteCells(of: column, layout, from: old, to: kind) }
+    }
+    if column.isKey, kind == .number {
+      // Keys that were written as text before the server showed that they are numbers.
+      try applying {
+        try database.run(
+          "UPDATE OR IGNORE \(layout.quoted) SET \(SQL.name(column.name)) = CAST(\(SQL.name(column.name)) AS INTEGER) "
+            + "WHERE typeof(\(SQL.name(column.name))) = 'text'")
+      }
+    }
+    try database.run(
+      "UPDATE _kizunasync_kinds SET kind = ?, firm = ? WHERE tbl = ? AND col = ?", .text(kind.rawValue),
+      .integer(firm ? 1 : 0), .text(table), .text(column.name))
+    try reloadLayout(table)
+  }
+
+  private func rewriteCells(
+    of column: TableLayout.Column, _ layout: TableLayout, from old: ColumnKind, to new: ColumnKind
+  ) throws {
+    let name = SQL.name(column.name)
+    let cells = try database.map("SELECT \(name), \(layout.keyColumns) FROM \(layout.quoted) WHERE \(name) IS NOT NULL")
+    {
+      $0.row()
+    }
+    for row in cells {
+      let cell = CellCodec.encode(CellCodec.decode(row[0], kind: old), kind: new)
+      guard cell != row[0] else { continue }
+      try database.run("UPDATE \(layout.quoted) SET \(name) = ? WHERE \(layout.whereKey)", [cell] + row.dropFirst())
+    }
+  }
+
+  /// The first row the server sends for an empty table shows which columns it has; the others are this host's own, and
+  /// their NULL means absent.
+  func markUnknownColumnsLate(table: String, seen: RowMap) throws {
+    let layout = try layout(table)
+    guard !layout.columns.contains(where: { $0.isFirm && layout.config.columns[$0.name] == nil }),
+      try !hasRows(table)
+    else { return }
+    for column in layout.columns where seen[column.name] == nil && !column.isKey && !column.isLate {
+      try database.run(
+        "UPDATE _kizunasync_kinds SET late = 1 WHERE tbl = ? AND col = ?", .text(table), .text(column.name))
+    }
+    try reloadLayout(table)
+  }
+}

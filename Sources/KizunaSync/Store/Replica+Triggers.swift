@@ -1,0 +1,142 @@
+import HostKit
+
+/// The capture triggers of the synced tables, and what they must know of a table.
+extension Replica {
+  /// Makes the triggers that are missing or whose text is out of date.
+  func makeTriggers(_ table: String, _ config: KizunaSyncTableConfig) throws {
+    let wanted = try captureTriggers(table, config, columns: journalColumns(of: table)).triggers()
+    let present = try presentTriggers(of: table)
+    for name in present.keys where !wanted.contains(where: { $0.name == name }) {
+      try database.execute("DROP TRIGGER \(SQL.name(name))")
+    }
+    for trigger in wanted where present[trigger.name] != trigger.sql {
+      if present[trigger.name] != nil { try database.execute("DROP TRIGGER \(SQL.name(trigger.name))") }
+      try database.execute(trigger.sql)
+    }
+  }
+
+  /// Whether a trigger that journals or refuses writes is not there, so that writes may have gone unseen.
+  func lacksTriggers(_ table: String, _ config: KizunaSyncTableConfig) throws -> Bool {
+    let wanted = try captureTriggers(table, config, columns: journalColumns(of: table)).triggers()
+    let present = try presentTriggers(of: table)
+    return wanted.contains { present[$0.name] == nil }
+  }
+
+  /// Whether the table's triggers journal these columns: who renames a column renames it in the triggers too.
+  func triggersJournal(_ columns: [CaptureTriggers.Column], of table: String, _ config: KizunaSyncTableConfig) throws
+    -> Bool
+  {
+    let wanted = try captureTriggers(table, config, columns: columns).triggers()
+    let present = try presentTriggers(of: table)
+    // The shortest one that names every column. What others say also depends on keys and indexes.
+    guard let delete = wanted.first(where: { $0.name.hasSuffix("_after_delete") }) else { return false }
+    return present[delete.name] == delete.sql
+  }
+
+  func journalColumns(of table: String) throws -> [CaptureTriggers.Column] {
+    try database.map("SELECT col, slot FROM _kizunasync_kinds WHERE tbl = ? ORDER BY slot", [.text(table)]) {
+      CaptureTriggers.Column(name: $0.string(0), slot: $0.int(1))
+    }
+  }
+
+  private func captureTriggers(
+    _ table: String, _ config: KizunaSyncTableConfig, columns: [CaptureTriggers.Column]
+  ) throws -> CaptureTriggers {
+    CaptureTriggers(
+      table: table, columns: columns, key: config.key, uniqueSets: try uniqueSets(table),
+      isSelfReferencing: try cascadesOntoItself(table), refusesWrites: config.syncMode == .pullOnly,
+      refusesDeletes: config.softDeleteColumn != nil)
+  }
+
+  /// By name, with their text.
+  private func presentTriggers(of table: String) throws -> [String: String] {
+    Dictionary(
+      try database.map(
+        "SELECT name, sql FROM sqlite_schema WHERE type = 'trigger' AND tbl_name = ? COLLATE NOCASE "
+          + "AND substr(name, 1, 12) = ?", [.text(table), .text(Schema.prefix)]
+      ) { ($0.string(0), $0.string(1)) }, uniquingKeysWith: { first, _ in first })
+  }
+
+  /// A table that is renamed takes its triggers along. They go: it is another table now, and the names are needed.
+  func removeStrayTriggers() throws {
+    let known = try database.map("SELECT name FROM _kizunasync_tables") { $0.string(0) }
+    let triggers = try database.map(
+      "SELECT name, tbl_name FROM sqlite_schema WHERE type = 'trigger' AND substr(name, 1, 12) = ?",
+      [.text(Schema.prefix)]
+    ) { (name: $0.string(0), table: $0.string(1)) }
+    var renamed: [String: String] = [:]
+    for trigger in triggers {
+      let table = known.first { $0.lowercased() == trigger.table.lowercased() }
+      let former = known.first { Self.isTrigger(trigger.name, of: $0) }
+      if let table, former == nil || former == table { continue }
+      try database.execute("DROP TRIGGER \(SQL.name(trigger.name))")
+      if let former { renamed[former] = trigger.table }
+    }
+    for (former, table) in renamed.sorted(by: { $0.key < $1.key }) {
+      log.warning(
+        "store.table_renamed",
+        [
+          "table": .string(former), "to": .string(table),
+          "reason": .string("\(table) is not synced; rename it back, or configure it under this name"),
+        ])
+    }
+  }
+
+  /// What may follow a table's name in the name of a trigger. One name may begin another: `todos`, `todos_before`.
+  private static let triggerSuffixes: Set<Substring> = [
+    "before_insert", "after_insert", "after_insert_displacing", "before_update", "after_update",
+    "after_update_displacing", "before_delete", "after_delete",
+  ]
+
+  private static func isTrigger(_ name: String, of table: String) -> Bool {
+    let prefix = CaptureTriggers.namePrefix(table: table)
+    return name.hasPrefix(prefix) && triggerSuffixes.contains(name.dropFirst(prefix.count))
+  }
+
+  /// The columns of the primary key and of every unique index. A partial index counts as a whole one: more rows are
+  /// noted than can be displaced, which is harmless.
+  func uniqueSets(_ table: String) throws -> [CaptureTriggers.UniqueSet] {
+    var sets: [CaptureTriggers.UniqueSet] = []
+    let indexes = try database.map(
+      "SELECT name FROM pragma_index_list(?) WHERE \"unique\" = 1", [.text(table)]
+    ) { $0.string(0) }
+    for index in indexes {
+      let columns = try database.map(
+        "SELECT name, coll FROM pragma_index_xinfo(?) WHERE key = 1", [.text(index)]
+      ) { ($0.optionalString(0), $0.optionalString(1) ?? "BINARY") }
+      guard columns.allSatisfy({ $0.0 != nil }) else {
+        throw KizunaSyncError(
+          .configInvalid,
+          "the table \(table) has a unique index on an expression (\(index)); rows it displaces cannot be captured, so the table cannot be synced"
+        )
+      }
+      sets.append(columns.map { ($0.0 ?? "", $0.1) })
+    }
+    // An INTEGER PRIMARY KEY is the row id and has no index.
+    let primary = try tableColumns(table).filter { $0.primaryKeyPosition > 0 }
+      .sorted { $0.primaryKeyPosition < $1.primaryKeyPosition }.map(\.name)
+    if !primary.isEmpty, !sets.contains(where: { $0.map(\.column) == primary }) {
+      sets.append(primary.map { ($0, "BINARY") })
+    }
+    return sets
+  }
+
+  /// Whether a delete in the table can reach the table again through foreign keys that act.
+  private func cascadesOntoItself(_ table: String) throws -> Bool {
+    let tables = try database.map("SELECT name FROM sqlite_schema WHERE type = 'table'") { $0.string(0) }
+    var children: [String: Set<String>] = [:]
+    for child in tables {
+      let parents = try database.map(
+        "SELECT \"table\" FROM pragma_foreign_key_list(?) WHERE on_delete NOT IN ('NO ACTION', 'RESTRICT')",
+        [.text(child)]
+      ) { $0.string(0).lowercased() }
+      for parent in parents { children[parent, default: []].insert(child.lowercased()) }
+    }
+    var reached: Set<String> = []
+    var next = [table.lowercased()]
+    while let parent = next.popLast() {
+      for child in children[parent] ?? [] where reached.insert(child).inserted { next.append(child) }
+    }
+    return reached.contains(table.lowercased())
+  }
+}
