@@ -18,6 +18,13 @@ public final class FileEvents: Sendable {
     public static let created = Kinds(rawValue: UInt32(IN_CREATE))
     /// Into a watched folder.
     public static let movedIn = Kinds(rawValue: UInt32(IN_MOVED_TO))
+    /// From a watched folder.
+    public static let removed = Kinds(rawValue: UInt32(IN_DELETE))
+    /// Out of a watched folder.
+    public static let movedOut = Kinds(rawValue: UInt32(IN_MOVED_FROM))
+    /// The watched file or folder itself.
+    public static let selfRemoved = Kinds(rawValue: UInt32(IN_DELETE_SELF))
+    public static let selfMoved = Kinds(rawValue: UInt32(IN_MOVE_SELF))
     /// Events were lost; anything may have happened. Always told.
     public static let overflow = Kinds(rawValue: UInt32(IN_Q_OVERFLOW))
   }

@@ -141,9 +141,12 @@ public actor Gateway {
     Task { await session.retryNow(afterRefusal: true) }
   }
 
-  /// Calls `handler` when the gateway can do nothing any more without a new start: the one token it was given has
-  /// expired or was refused, and there is no other way to sign in. Stop it then.
+  /// Calls `handler` when the gateway can do nothing any more without a new start: its database was deleted or replaced,
+  /// or the one token it was given has expired or was refused and there is no other way to sign in. Stop it then.
   public nonisolated func onEnd(_ handler: @escaping @Sendable (GatewayError) -> Void) {
+    client.onFileLost { error in
+      handler(GatewayError(error.code == ErrorCode.storeUnavailable.rawValue ? .locked : .database, error.message))
+    }
     guard case .accessToken(let secret) = configuration.session else { return }
     if case .file = secret.source { return }
     let subscription = session.onToken { [session] token in

@@ -19,6 +19,9 @@ public final class KizunaSyncClient: @unchecked Sendable {  // everything mutabl
     var ownHTTP: CurlHTTPClient?
     var trace: (@Sendable (SyncTrace) -> Void)?
     var inspector: KizunaSyncInspector?
+    var onFileLost: [@Sendable (KizunaSyncError) -> Void] = []
+    /// Why the engine can do nothing any more.
+    var fileLost: KizunaSyncError?
   }
 
   private let state = Locked(State())
@@ -67,7 +70,8 @@ public final class KizunaSyncClient: @unchecked Sendable {  // everything mutabl
       await self.end()
       let engine = try await SyncEngine.open(
         config: config, http: self.transport(), clock: self.clock, log: self.log,
-        emit: { [events = self.events] in events.emit($0) })
+        emit: { [events = self.events] in events.emit($0) },
+        onLoss: { [weak self] in self?.lost($0) })
       self.server.configure(url: config.remote?.url)
       let trace = self.state.withLock { state in
         state.engine = engine
@@ -98,6 +102,7 @@ public final class KizunaSyncClient: @unchecked Sendable {  // everything mutabl
       defer {
         state.engine = nil
         state.tables = []
+        state.fileLost = nil
       }
       return state.engine
     }
@@ -267,6 +272,27 @@ public final class KizunaSyncClient: @unchecked Sendable {  // everything mutabl
   func subscribe(_ handler: @escaping @Sendable (KizunaSyncEngineEvent) -> Void) throws -> @Sendable () -> Void {
     _ = try engine()
     return events.subscribe(handler)
+  }
+
+  /// Calls `handler` when the client can do nothing any more because its database was deleted, moved away or replaced, or
+  /// its lock was lost. Every other call throws the same error from then on; ``dispose()``, and create again.
+  ///
+  /// For all databases this client opens; at once when that has happened already. The handler is called on a thread of the
+  /// client and must not block.
+  public func onFileLost(_ handler: @escaping @Sendable (KizunaSyncError) -> Void) {
+    let known = state.withLock { state in
+      state.onFileLost.append(handler)
+      return state.fileLost
+    }
+    if let known { handler(known) }
+  }
+
+  private func lost(_ error: KizunaSyncError) {
+    let handlers = state.withLock { state in
+      state.fileLost = error
+      return state.onFileLost
+    }
+    for handler in handlers { handler(error) }
   }
 
   /// Writes the server did not take.

@@ -16,6 +16,7 @@ extension SyncEngine {
   /// - Throws: `KizunaSyncError`, or `CancellationError` between two steps.
   func sync() async throws {
     try await exclusively { engine in
+      engine.noticeFiles()
       try await engine.describing {
         if let ready = try engine.readyPull() {
           engine.pushPolicy = PushPolicy()

@@ -16,12 +16,16 @@ actor SyncEngine {
   nonisolated let thread = SerialThread(name: "kizuna-sync")
   private let reader: ReplicaReader?
 
-  private var openReplica: Replica?
-  private var lock: DatabaseLock?
+  private(set) var openReplica: Replica?
+  private(set) var lock: DatabaseLock?
+  private(set) var files: DatabaseFileGuard?
+  /// Why nothing can be done any more: the files are not there, or no longer this engine's.
+  var lost: KizunaSyncError?
+  let onLoss: @Sendable (KizunaSyncError) -> Void
   private var watcher: ForeignCommitWatcher?
   private let probe: JournalProbe?
   private var gate = RequestGate()
-  private var inFlight: Task<HTTPResponse, any Error>?
+  private(set) var inFlight: Task<HTTPResponse, any Error>?
   private var trace: (@Sendable (SyncTrace) -> Void)?
   private(set) var token: String?
   private var subject: String?
@@ -41,8 +45,9 @@ actor SyncEngine {
 
   private init(
     config: KizunaSyncClientConfig, http: any HTTPTransport, clock: any HostClock, log: HostLog,
-    emit: @escaping @Sendable (KizunaSyncEngineEvent) -> Void
+    emit: @escaping @Sendable (KizunaSyncEngineEvent) -> Void, onLoss: @escaping @Sendable (KizunaSyncError) -> Void
   ) {
+    self.onLoss = onLoss
     self.config = config
     self.clock = clock
     self.log = log
@@ -63,14 +68,17 @@ actor SyncEngine {
   /// notice other processes' writes.
   ///
   /// Raises one `.localChanged` and one `.queueDepth`, because a run that was killed may not have raised its own.
-  /// - Parameter emit: called on the engine's thread; must not block.
+  /// - Parameters:
+  ///   - emit: called on the engine's thread; must not block.
+  ///   - onLoss: called there too, once, when the files are gone from under the engine and it can do nothing any more.
   /// - Throws: `KizunaSyncError`: `STORE_UNAVAILABLE` when the file is locked, unreadable or no database,
   ///   `CONFIG_INVALID` when a table does not fit its configuration.
   static func open(
     config: KizunaSyncClientConfig, http: any HTTPTransport, clock: any HostClock, log: HostLog,
-    emit: @escaping @Sendable (KizunaSyncEngineEvent) -> Void
+    emit: @escaping @Sendable (KizunaSyncEngineEvent) -> Void,
+    onLoss: @escaping @Sendable (KizunaSyncError) -> Void = { _ in }
   ) async throws -> SyncEngine {
-    let engine = SyncEngine(config: config, http: http, clock: clock, log: log, emit: emit)
+    let engine = SyncEngine(config: config, http: http, clock: clock, log: log, emit: emit, onLoss: onLoss)
     do {
       try await engine.start()
     } catch {
@@ -104,7 +112,13 @@ actor SyncEngine {
     }
     try raise([.localChanged, queueDepthEvent()])
     if let path = settings.path, let probe {
+      let files = DatabaseFileGuard(path: path)
+      self.files = files
+      if openReplica?.database.hasMoved == true {
+        throw KizunaSyncError(.store, files.sentence(.init(part: .database, isReplaced: true), unsent: 0))
+      }
       do {
+        try files.watch { [weak self] in Task { [weak self] in await self?.noticeFiles() } }
         watcher = try ForeignCommitWatcher(database: path) { [weak self] in
           guard probe.hasNews() else { return }
           Task { [weak self] in await self?.noticeForeignCommit() }
@@ -128,6 +142,7 @@ actor SyncEngine {
     inFlight?.cancel()
     await watcher?.stop()
     watcher = nil
+    files?.cancel()
     await enterGate()
     defer { gate.leave() }
     openReplica?.close()
@@ -143,6 +158,7 @@ actor SyncEngine {
     guard let openReplica, !isDisposed else {
       throw KizunaSyncError(.engineUnavailable, "the client was disposed")
     }
+    if let lost { throw lost }
     return openReplica
   }
 
@@ -223,6 +239,7 @@ actor SyncEngine {
   ///
   /// Raises `.localChanged`, then `.queueDepth`, if anything was written.
   func write<Result: Sendable>(_ body: @Sendable (WriteSession) throws -> Result) throws -> Result {
+    noticeFiles()
     let replica = try replica()
     let (result, writes) = try translating {
       try replica.localTransaction {

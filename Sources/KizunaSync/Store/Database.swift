@@ -115,6 +115,20 @@ final class Database {
     sqlite3_wal_checkpoint_v2(handle, nil, SQLITE_CHECKPOINT_PASSIVE, nil, nil)
   }
 
+  /// Copies the whole log into the database and empties it, as far as other programs' readers allow. Also works when the
+  /// files have lost their names.
+  func emptyLog() {
+    guard !isInTransaction else { return }
+    sqlite3_wal_checkpoint_v2(handle, nil, SQLITE_CHECKPOINT_TRUNCATE, nil, nil)
+  }
+
+  /// Whether the file that is open no longer has the name it was opened by.
+  var hasMoved: Bool {
+    var moved: Int32 = 0
+    sqlite3_file_control(handle, "main", SQLITE_FCNTL_HAS_MOVED, &moved)
+    return moved != 0
+  }
+
   // MARK: Running
 
   /// Runs a script of several statements without arguments.

@@ -27,6 +27,7 @@ struct DatabaseFiles: Sendable, Hashable {
   }
 
   var writeAheadLog: String { database + "-wal" }
+  var sharedMemory: String { database + "-shm" }
   var lock: String { database + "-kizuna.lock" }
 
   var directory: String {

@@ -19,30 +19,62 @@ final class DatabaseLock: Sendable {
   /// - Parameter database: the database's path; it need not exist yet, its folder must.
   /// - Throws: `DatabaseLockError`.
   init(database: String) throws(DatabaseLockError) {
-    path = DatabaseFiles(database).lock
-    // Not inherited by child processes: a lock must not outlive its holder in one of them.
-    let file = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o644)
-    guard file >= 0 else { throw .unavailable(path: path, errno: errno) }
+    let path = DatabaseFiles(database).lock
+    self.path = path
+    descriptor = Locked(try Self.take(path))
+  }
+
+  /// - Returns: the open file that is locked.
+  private static func take(_ path: String) throws(DatabaseLockError) -> Int32 {
     var attempts = 0
-    while flock(file, LOCK_EX | LOCK_NB) != 0 {
-      let reason = errno
-      if reason == EINTR { continue }
-      let processID = Self.readProcessID(file)
-      attempts += 1
-      if reason == EWOULDBLOCK, attempts < Self.attempts, processID.map(Self.isAlive) != true {
-        // Somebody is just looking (`holder`), or has not written its id yet.
-        usleep(Self.pause)
-        continue
+    while true {
+      // Not inherited by child processes: a lock must not outlive its holder in one of them.
+      let file = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o644)
+      guard file >= 0 else { throw .unavailable(path: path, errno: errno) }
+      if flock(file, LOCK_EX | LOCK_NB) == 0 {
+        // Somebody may have removed the file meanwhile: the lock of a file that nobody else can open is none.
+        guard FileIdentity(descriptor: file) == FileIdentity(path: path) else {
+          close(file)
+          continue
+        }
+        write(processID: getpid(), to: file)
+        return file
       }
+      let reason = errno
+      let processID = readProcessID(file)
       close(file)
-      throw reason == EWOULDBLOCK
-        ? .held(path: path, processID: processID) : .unavailable(path: path, errno: reason)
+      if reason == EINTR { continue }
+      attempts += 1
+      guard reason == EWOULDBLOCK, attempts < Self.attempts, processID.map(isAlive) != true else {
+        throw reason == EWOULDBLOCK
+          ? .held(path: path, processID: processID) : .unavailable(path: path, errno: reason)
+      }
+      // Somebody is just looking (`holder`), or has not written its id yet.
+      usleep(pause)
     }
-    let text = Array("\(getpid())\n".utf8)
+  }
+
+  private static func write(processID: Int32, to file: Int32) {
+    let text = Array("\(processID)\n".utf8)
     ftruncate(file, 0)
     // Best effort: a full disk must not keep the holder from its lock, it only makes the error of others less helpful.
     _ = pwrite(file, text, text.count, 0)
-    descriptor = Locked(file)
+  }
+
+  /// Whether the lock is still worth something: its file has its name, or it was given back.
+  var isEffective: Bool {
+    descriptor.withLock { $0 < 0 || FileIdentity(descriptor: $0) == FileIdentity(path: path) }
+  }
+
+  /// Takes the lock anew after its file was removed or replaced.
+  /// - Throws: `DatabaseLockError` when another process was quicker.
+  func renew() throws(DatabaseLockError) {
+    let file = try Self.take(path)
+    let old = descriptor.withLock { descriptor -> Int32 in
+      defer { descriptor = file }
+      return descriptor
+    }
+    if old >= 0 { close(old) }
   }
 
   deinit { release() }

@@ -39,6 +39,8 @@ final class Replica {
   var missingSince: [String: UInt64] = [:]
   /// Tables that were made again and do not show queued writes yet.
   var tablesToFill: Set<String> = []
+  /// Why nothing may be written any more.
+  var lost: KizunaSyncError?
   /// Why the tables could not be followed, and what of it is in the log.
   var schemaProblem: String?
   var reportedSchemaProblem: String?
@@ -86,6 +88,7 @@ final class Replica {
   func bareTransaction<Result>(
     sync: Database.Sync, foreignKeys: Bool, _ body: () throws -> Result
   ) throws -> Result {
+    if let lost { throw lost }
     do {
       return try database.transaction(sync: sync, foreignKeys: foreignKeys) {
         if try readSchemaCookie() != schemaCookie { try followSchema() }

@@ -23,7 +23,7 @@ enum RunVerb {
     let end = await firstEnd(of: gateway)
     let watchdog = SystemClock.shared.schedule(after: stopDeadline) {
       log.warning("gateway.stop_overdue")
-      exit(ExitCode.ok.rawValue)
+      exit((end?.exitCode ?? .ok).rawValue)
     }
     await gateway.stop()
     watchdog.cancel()

@@ -16,11 +16,15 @@ final class SyncedFile: Sendable {
   let clock = VirtualClock()
   /// `event` and what its fields say, of level info and above.
   let log = Locked<[(event: String, fields: [String: JSONValue])]>([])
+  /// What engines said when their files were taken away.
+  let losses: AsyncStream<KizunaSyncError>
+  private let onLoss: AsyncStream<KizunaSyncError>.Continuation
   private let tables: [String: KizunaSyncTableConfig]
 
   init(_ folder: String, _ tables: [String: KizunaSyncTableConfig] = SyncedFile.tables) {
     path = folder + "/replica.db"
     self.tables = tables
+    (losses, onLoss) = AsyncStream.makeStream()
     server = SyncServer(
       configuration: SyncServerConfiguration(
         tables: tables.mapValues { SyncTable(bucketColumn: $0.bucketColumn, keyColumns: $0.key) }))
@@ -37,7 +41,7 @@ final class SyncedFile: Sendable {
 
   /// Opens an engine and closes it when `body` is done.
   func engine<Result>(limit: Int? = nil, _ body: (SyncEngine) async throws -> Result) async throws -> Result {
-    let log = log
+    let (log, onLoss) = (log, onLoss)
     let engine = try await SyncEngine.open(
       config: KizunaSyncClientConfig(
         tables: tables, databasePath: path,
@@ -46,7 +50,7 @@ final class SyncedFile: Sendable {
       http: transport, clock: clock,
       log: HostLog(minimum: .info) { _, event, fields in
         log.withLock { $0.append((event, Dictionary(fields, uniquingKeysWith: { first, _ in first }))) }
-      }, emit: { _ in })
+      }, emit: { _ in }, onLoss: { onLoss.yield($0) })
     do {
       let result = try await body(engine)
       await engine.dispose()

@@ -1,0 +1,33 @@
+import HostKit
+
+/// What the engine does when somebody takes its files away.
+extension SyncEngine {
+  /// Looks whether the files are still the ones that were opened. Nothing is written any more when they are not.
+  func noticeFiles() {
+    guard lost == nil, let files, let replica = openReplica else { return }
+    if let loss = files.loss() {
+      let unsent = (try? replica.outboxDepth()) ?? 0
+      // The log beside a file that was put in place belongs to the old one: SQLite would take it for the new one's. What it
+      // holds goes where it belongs. Without the shared memory nothing keeps another program out of the log.
+      if loss.part != .sharedMemory { replica.database.emptyLog() }
+      return lose(KizunaSyncError(.store, files.sentence(loss, unsent: loss.part == .database ? unsent : 0)))
+    }
+    if let lock, !lock.isEffective {
+      do {
+        try lock.renew()
+        log.warning("store.lock_taken_again", ["file": .string(lock.path)])
+      } catch {
+        lose(
+          KizunaSyncError(.storeUnavailable, "the lock file was removed, and another process took the lock: \(error)"))
+      }
+    }
+  }
+
+  private func lose(_ error: KizunaSyncError) {
+    log.error("store.file_lost", ["reason": .string(error.message)])
+    lost = error
+    openReplica?.lost = error
+    inFlight?.cancel()
+    onLoss(error)
+  }
+}
