@@ -29,6 +29,8 @@ public struct KizunaSyncReplicaStatus: Sendable, Hashable {
   public let softBlock: String?
   /// When a run last ended well, milliseconds since 1970.
   public let lastSyncAt: Int64?
+  /// Why the last run of a gateway failed; nil after one that ended well, and for clients without a gateway.
+  public let lastError: LastError?
   /// The tables that are synced, with their rows.
   public let rows: [String: Int]
   /// Synced tables that somebody dropped. The next run or sync makes them again and reads their rows from the server.
@@ -40,6 +42,16 @@ public struct KizunaSyncReplicaStatus: Sendable, Hashable {
   /// Who synchronises the file now; nil when nobody does.
   public let holder: Holder?
 
+  /// Why a run failed.
+  public struct LastError: Sendable, Hashable {
+    /// A code of the catalogue.
+    public let code: String
+    /// One sentence without tokens, keys, full addresses and row values.
+    public let message: String
+    /// Milliseconds since 1970.
+    public let at: Int64
+  }
+
   /// Who synchronises a database file.
   public struct Holder: Sendable, Hashable {
     /// Nil while it is not known yet.
@@ -49,6 +61,14 @@ public struct KizunaSyncReplicaStatus: Sendable, Hashable {
   /// Who synchronises a database file now; nil when nobody does. Takes no lock.
   public static func holder(ofDatabase path: String) -> Holder? {
     DatabaseLock.holder(ofDatabase: path).map { Holder(processID: $0.processID) }
+  }
+
+  /// Calls `body` once when nobody synchronises the file any more, at once when nobody does. Costs a thread until then.
+  package static func whenReleased(database path: String, _ body: @escaping @Sendable () -> Void) {
+    HostThread.detach(name: "kizuna-release") {
+      DatabaseLock.waitForRelease(ofDatabase: path)
+      body()
+    }
   }
 
   /// Reads the state of one database file. Takes no lock and changes nothing.
@@ -66,7 +86,8 @@ public struct KizunaSyncReplicaStatus: Sendable, Hashable {
       defer { database.close() }
       return try database.snapshot {
         try checkBookkeeping(database, path)
-        return try read(database, holder: holder(ofDatabase: path))
+        return try read(
+          database, holder: holder(ofDatabase: path), failure: RunRecordFile.read(ofDatabase: path)?.failure)
       }
     }
   }
@@ -85,7 +106,9 @@ public struct KizunaSyncReplicaStatus: Sendable, Hashable {
     }
   }
 
-  private static func read(_ database: Database, holder: Holder?) throws -> KizunaSyncReplicaStatus {
+  private static func read(
+    _ database: Database, holder: Holder?, failure: RunRecord.Failure?
+  ) throws -> KizunaSyncReplicaStatus {
     func count(_ sql: String, _ arguments: SQLiteValue...) throws -> Int {
       try database.first(sql, arguments) { $0.int(0) } ?? 0
     }
@@ -110,7 +133,8 @@ public struct KizunaSyncReplicaStatus: Sendable, Hashable {
       rejections: try count("SELECT count(*) FROM _kizunasync_rejections WHERE dismissed = 0"),
       overwrites: try count("SELECT count(*) FROM _kizunasync_overwrites WHERE dismissed = 0"),
       parkedRows: try count("SELECT count(*) FROM _kizunasync_parked"),
-      softBlock: try database.meta(.softBlock).text, lastSyncAt: try database.meta(.lastSync).integer, rows: rows,
+      softBlock: try database.meta(.softBlock).text, lastSyncAt: try database.meta(.lastSync).integer,
+      lastError: failure.map { LastError(code: $0.code, message: $0.message, at: $0.at) }, rows: rows,
       missingTables: missing, tablesToRead: try database.rereads().tables.keys.sorted(),
       problem: try database.meta(.schemaProblem).text, holder: holder)
   }

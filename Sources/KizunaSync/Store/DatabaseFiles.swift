@@ -29,6 +29,8 @@ struct DatabaseFiles: Sendable, Hashable {
   var writeAheadLog: String { database + "-wal" }
   var sharedMemory: String { database + "-shm" }
   var lock: String { database + "-kizuna.lock" }
+  /// How the last run ended, see `RunRecordFile`.
+  var runs: String { database + "-kizuna.run" }
 
   var directory: String {
     guard let slash = database.lastIndex(of: "/") else { return "." }

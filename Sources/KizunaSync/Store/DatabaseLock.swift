@@ -109,6 +109,15 @@ final class DatabaseLock: Sendable {
     return Holder(processID: readProcessID(file))
   }
 
+  /// Returns when nobody holds the lock of that database, however its holder ends. Blocks the thread.
+  static func waitForRelease(ofDatabase database: String) {
+    let file = open(DatabaseFiles(database).lock, O_RDONLY | O_CLOEXEC)
+    guard file >= 0 else { return }
+    while flock(file, LOCK_SH) != 0, errno == EINTR {}
+    // Closing gives it back.
+    close(file)
+  }
+
   private static func isAlive(_ processID: Int32) -> Bool {
     kill(processID, 0) == 0 || errno == EPERM
   }

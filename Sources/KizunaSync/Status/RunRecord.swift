@@ -1,0 +1,96 @@
+import HostKit
+
+/// How the last run of whoever synchronises a database ended: what `status` shows as the last error, and what another
+/// process waits for when it asks for a run.
+package struct RunRecord: Sendable, Equatable {
+  /// Why a run failed. The sentence holds no token, key, full address or row value.
+  package struct Failure: Sendable, Hashable {
+    /// For programs, and for the exit code of whoever asked.
+    package var kind: String
+    /// A code of the catalogue.
+    package var code: String
+    package var message: String
+    /// Milliseconds since 1970.
+    package var at: Int64
+
+    package init(kind: String, code: String, message: String, at: Int64) {
+      self.kind = kind
+      self.code = code
+      self.message = message
+      self.at = at
+    }
+  }
+
+  /// The process whose runs these are.
+  package var processID: Int32
+  /// Whether that process takes SIGHUP as the wish for a run. Others die of it.
+  package var isWokenByHangup: Bool
+  /// Runs that ended since the file was made, over all processes.
+  package var number: Int64
+  /// When the last one of this process began, `CLOCK_MONOTONIC`; 0 before the first.
+  package var startedAt: UInt64
+  /// Why the last one failed; nil after a success.
+  package var failure: Failure?
+
+  package init(
+    processID: Int32, isWokenByHangup: Bool = false, number: Int64 = 0, startedAt: UInt64 = 0, failure: Failure? = nil
+  ) {
+    self.processID = processID
+    self.isWokenByHangup = isWokenByHangup
+    self.number = number
+    self.startedAt = startedAt
+    self.failure = failure
+  }
+}
+
+/// The text of the file: always the same number of bytes, with a check at the front, because readers take no lock.
+extension RunRecord {
+  /// One page, so that it is rewritten in place also when the disk is full.
+  package static let size = 4096
+
+  var bytes: [UInt8] {
+    var text = text(message: failure?.message ?? "")
+    // Sentences are short; this is for a path that is not.
+    var kept = failure?.message.count ?? 0
+    while text.utf8.count >= Self.size, kept > 0 {
+      kept /= 2
+      text = self.text(message: (failure?.message.prefix(kept)).map { $0 + "…" } ?? "")
+    }
+    return Array(text.utf8) + [UInt8](repeating: UInt8(ascii: " "), count: max(0, Self.size - 1 - text.utf8.count))
+      + [UInt8(ascii: "\n")]
+  }
+
+  private func text(message: String) -> String {
+    var failed: JSONValue = nil
+    if let failure {
+      failed = [
+        "kind": .string(failure.kind), "code": .string(failure.code), "message": .string(message),
+        "at": .int(failure.at),
+      ]
+    }
+    let body = JSONWriter.text([
+      "pid": .int(Int(processID)), "woken_by_hangup": .bool(isWokenByHangup), "runs": .int(number),
+      "started_ns": .int(Int64(clamping: startedAt)), "failure": failed,
+    ])
+    return "\(Fingerprint.of(body)) \(body)"
+  }
+
+  /// - Returns: nil for anything but a whole record, also for one that is being rewritten right now.
+  init?(_ bytes: [UInt8]) {
+    guard let text = String(validating: bytes, as: UTF8.self), let space = text.firstIndex(of: " ") else { return nil }
+    var body = text[text.index(after: space)...]
+    while let last = body.last, last == " " || last == "\n" { body.removeLast() }
+    guard text[..<space] == Fingerprint.of(String(body)), let value = try? JSONValue(parsing: Array(body.utf8)),
+      let pid = value["pid"]?.intValue, let number = value["runs"]?.intValue
+    else { return nil }
+    processID = Int32(clamping: pid)
+    isWokenByHangup = value["woken_by_hangup"] == true
+    self.number = Int64(number)
+    startedAt = UInt64(clamping: value["started_ns"]?.intValue ?? 0)
+    if let failed = value["failure"], let kind = failed["kind"]?.stringValue, let code = failed["code"]?.stringValue,
+      let message = failed["message"]?.stringValue, let at = failed["at"]?.intValue
+    {
+      failure = Failure(kind: kind, code: code, message: message, at: Int64(at))
+    }
+  }
+}

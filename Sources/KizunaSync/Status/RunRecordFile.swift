@@ -1,0 +1,80 @@
+import Glibc
+import HostKit
+
+/// The file `<database>-kizuna.run`, which holds one `RunRecord`.
+///
+/// It is not a table of the database, because what it has to tell is also that the database is locked or the disk full:
+/// its one page is reserved when it is made and rewritten in place. Only the holder of the database's lock writes it.
+/// Everything here blocks on the file system.
+package final class RunRecordFile: Sendable {
+  private let path: String
+  private let descriptor: Int32
+  private let record: Locked<RunRecord>
+
+  /// Opens the file for this process, which holds the database's lock, and takes over what the last one left.
+  /// - Throws: `HostFileError`.
+  package init(database: String, isWokenByHangup: Bool) throws(HostFileError) {
+    path = DatabaseFiles(database).runs
+    let last = Self.read(ofDatabase: database)
+    let file = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o644)
+    guard file >= 0 else { throw HostFileError(path: path, code: errno) }
+    // Not every file system can reserve space; then a full disk may cost the newest record.
+    _ = posix_fallocate(file, 0, off_t(RunRecord.size))
+    descriptor = file
+    record = Locked(
+      RunRecord(
+        processID: getpid(), isWokenByHangup: isWokenByHangup, number: last?.number ?? 0, failure: last?.failure))
+    try record.withLock { record in Result { () throws(HostFileError) in try write(record) } }.get()
+  }
+
+  deinit {
+    close(descriptor)
+  }
+
+  /// A run ended.
+  /// - Parameter startedAt: when it began, `CLOCK_MONOTONIC`.
+  package func note(startedAt: UInt64, failure: RunRecord.Failure?) throws(HostFileError) {
+    try record.withLock { record -> Result<Void, HostFileError> in
+      record.number += 1
+      record.startedAt = startedAt
+      record.failure = failure
+      return Result { () throws(HostFileError) in try write(record) }
+    }.get()
+  }
+
+  private func write(_ record: RunRecord) throws(HostFileError) {
+    let bytes = record.bytes
+    let count = pwrite(descriptor, bytes, bytes.count, 0)
+    guard count == bytes.count else { throw HostFileError(path: path, code: count < 0 ? errno : ENOSPC) }
+  }
+
+  // MARK: For others
+
+  private static let attempts = 50
+  /// Microseconds; a record is rewritten in far less.
+  private static let pause: UInt32 = 500
+
+  /// The record of a database, nil when there is none. Takes no lock.
+  package static func read(ofDatabase database: String) -> RunRecord? {
+    let path = DatabaseFiles(database).runs
+    for _ in 0..<attempts {
+      guard let bytes = try? HostFile.read(path, maximumBytes: RunRecord.size) else { return nil }
+      if let record = RunRecord(bytes) { return record }
+      // Being rewritten; or another program's file, which nothing is lost by reading a few times.
+      usleep(pause)
+    }
+    return nil
+  }
+
+  /// Calls `changed` after each new record, also the first one, until the watch is let go.
+  /// - Throws: `HostFileError` when the folder cannot be watched.
+  package static func watch(
+    database: String, changed: @escaping @Sendable () -> Void
+  ) throws(HostFileError) -> FileEventWatch {
+    let files = DatabaseFiles(database)
+    let name = DatabaseFiles.name(of: files.runs)
+    return try FileEvents.shared.watch(files.directory, for: [.modified, .created]) { kinds, file in
+      if file == name || kinds.contains(.overflow) { changed() }
+    }
+  }
+}

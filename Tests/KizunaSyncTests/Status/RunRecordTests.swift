@@ -1,0 +1,93 @@
+import Glibc
+import HostKit
+import Testing
+
+@testable import KizunaSync
+
+@Suite struct RunRecordTests {
+  private static let failure = RunRecord.Failure(
+    kind: "unreachable", code: "REMOTE", message: "“x” cannot be reached", at: 1_700_000_000_123)
+
+  @Test(arguments: [
+    RunRecord(processID: 7),
+    RunRecord(processID: 7, isWokenByHangup: true, number: 3, startedAt: 99),
+    RunRecord(processID: .max, number: .max, startedAt: UInt64(Int64.max), failure: failure),
+  ])
+  func isReadAsItWasWritten(record: RunRecord) {
+    #expect(RunRecord(record.bytes) == record)
+    #expect(record.bytes.count == RunRecord.size)
+  }
+
+  @Test func aLongSentenceIsCutAndTheSizeKept() throws {
+    for unit in ["a", "ä", "\u{1}", "\"", "👩‍👩‍👧"] {
+      var record = RunRecord(processID: 7, failure: Self.failure)
+      record.failure?.message = String(repeating: unit, count: 5_000)
+      #expect(record.bytes.count == RunRecord.size)
+      let message = try #require(RunRecord(record.bytes)?.failure?.message)
+      #expect(message.hasPrefix(unit + unit) && message.hasSuffix("…"))
+    }
+  }
+
+  /// Readers take no lock, so they may see the front of one record and the back of another.
+  @Test func halfOfOneAndHalfOfAnotherIsNone() {
+    let old = RunRecord(processID: 7, number: 1, startedAt: 1_000).bytes
+    let new = RunRecord(processID: 7, number: 2, startedAt: 2_000, failure: Self.failure).bytes
+    for cut in stride(from: 1, to: RunRecord.size, by: 7) {
+      let torn = Array(new[..<cut] + old[cut...])
+      if torn != old, torn != new { #expect(RunRecord(torn) == nil, "cut at \(cut)") }
+    }
+    for other in ["", " ", "{}", "0 {}", "no record"] { #expect(RunRecord(Array(other.utf8)) == nil) }
+  }
+
+  @Test func theNextProcessTakesOverNumberAndFailure() throws {
+    try withScratchFolder { folder in
+      let database = folder + "/a.db"
+      #expect(RunRecordFile.read(ofDatabase: database) == nil)
+      let first = try RunRecordFile(database: database, isWokenByHangup: true)
+      #expect(RunRecordFile.read(ofDatabase: database) == RunRecord(processID: getpid(), isWokenByHangup: true))
+      try first.note(startedAt: 5, failure: nil)
+      try first.note(startedAt: 6, failure: Self.failure)
+      // A new one knows how the last run ended, and has not finished any itself.
+      let second = try RunRecordFile(database: database, isWokenByHangup: false)
+      #expect(
+        RunRecordFile.read(ofDatabase: database)
+          == RunRecord(processID: getpid(), number: 2, startedAt: 0, failure: Self.failure))
+      try second.note(startedAt: 9, failure: nil)
+      #expect(RunRecordFile.read(ofDatabase: database)?.failure == nil)
+      #expect(RunRecordFile.read(ofDatabase: database)?.number == 3)
+    }
+  }
+
+  @Test func everyRecordIsTold() async throws {
+    try await withScratchFolder { folder in
+      let database = folder + "/a.db"
+      let (signs, continuation) = AsyncStream.makeStream(of: Void.self)
+      let watch = try RunRecordFile.watch(database: database) { continuation.yield() }
+      var iterator = signs.makeAsyncIterator()
+      let file = try RunRecordFile(database: database, isWokenByHangup: true)
+      await iterator.next()
+      try file.note(startedAt: 7, failure: nil)
+      while RunRecordFile.read(ofDatabase: database)?.startedAt != 7 { await iterator.next() }
+      watch.cancel()
+    }
+  }
+
+  @Test func tellsWhenNobodyHoldsTheDatabaseAnyMore() async throws {
+    try await withScratchFolder { folder in
+      let database = folder + "/a.db"
+      let lock = try DatabaseLock(database: database)
+      let isReleased = Locked(false)
+      await withCheckedContinuation { continuation in
+        KizunaSyncReplicaStatus.whenReleased(database: database) {
+          #expect(isReleased.withLock { $0 })
+          continuation.resume()
+        }
+        isReleased.withLock { $0 = true }
+        lock.release()
+      }
+      await withCheckedContinuation { continuation in
+        KizunaSyncReplicaStatus.whenReleased(database: folder + "/other.db") { continuation.resume() }
+      }
+    }
+  }
+}
