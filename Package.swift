@@ -27,7 +27,7 @@ let sources: [Target] = [
 
   .target(
     name: "KizunaDoorbell",
-    dependencies: ["HTTPClient", "HostKit", "KizunaSync", "SupabaseRealtime", "SupabaseSession"]),
+    dependencies: ["HTTPClient", "HostKit", "KizunaSync", "PhoenixChannels", "SupabaseRealtime", "SupabaseSession"]),
   .target(
     name: "KizunaSyncTestSupport",
     dependencies: [

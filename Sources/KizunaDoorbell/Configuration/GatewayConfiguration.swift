@@ -1,5 +1,6 @@
 import HostKit
 import KizunaSync
+import PhoenixChannels
 
 /// What a gateway needs to know: the server, the database, the tables, and who is signed in.
 ///
@@ -25,6 +26,11 @@ public struct GatewayConfiguration: Sendable {
   public var pollInterval: UInt64
   /// The app's data version, which a server may refuse as too old.
   public var schemaVersion: Int
+  /// Heartbeats, reconnects and joins of the WebSocket. `usesCredentials` is set by the gateway.
+  public var realtimePolicy = ConnectionPolicy()
+  /// Nanoseconds. A timer this late, or connections unused for this much longer than the poll interval, tell that the
+  /// host or this process was asleep: peers may be gone without a word.
+  public var resumeThreshold: UInt64 = .seconds(30)
 
   public static let defaultPollInterval: UInt64 = .seconds(15)
 
@@ -78,10 +84,29 @@ extension GatewayConfiguration {
       decodeSession)
     let pollInterval = root.seconds("pollInterval", in: 1...86_400)
     let schemaVersion = root.integer("schemaVersion", in: 1...Int(Int32.max))
+    let policy = root.object("realtime", decodePolicy)
+    let resumeThreshold = root.seconds("resumeThreshold", in: 1...3_600)
     guard let url, let key, let database, let tables, let session else { return nil }
-    return GatewayConfiguration(
+    var configuration = GatewayConfiguration(
       url: url, realtimeURL: realtimeURL, publishableKey: key, database: database, tables: tables, session: session,
       pollInterval: pollInterval ?? defaultPollInterval, schemaVersion: schemaVersion ?? 1)
+    if let policy { configuration.realtimePolicy = policy }
+    if let resumeThreshold { configuration.resumeThreshold = resumeThreshold }
+    return configuration
+  }
+
+  private static func decodePolicy(_ object: ConfigurationObject) -> ConnectionPolicy? {
+    var policy = ConnectionPolicy()
+    // The server drops clients that send nothing for 60 s (Realtime wire contract §8).
+    if let interval = object.seconds("heartbeatInterval", in: 0.1...50) { policy.heartbeat.interval = interval }
+    if let deadline = object.seconds("heartbeatDeadline", in: 0.1...60) { policy.heartbeat.deadline = deadline }
+    if let base = object.seconds("reconnectBase", in: 0.01...60) { policy.reconnect.base = base }
+    if let cap = object.seconds("reconnectCap", in: 0.01...3_600) { policy.reconnect.cap = cap }
+    if let budget = object.integer("reconnectBudget", in: 1...1_000_000) { policy.reconnect.budget = budget }
+    if policy.reconnect.cap < policy.reconnect.base {
+      object.problem("reconnectCap", "must not be less than \"reconnectBase\"")
+    }
+    return policy
   }
 
   private static func decodeSession(_ object: ConfigurationObject) -> Session? {

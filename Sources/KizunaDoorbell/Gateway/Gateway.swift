@@ -40,18 +40,20 @@ public actor Gateway {
   private static let settleTime: UInt64 = .seconds(4)
 
   /// - Parameters:
-  ///   - parts: made by `GatewayParts.live()` when nil.
+  ///   - parts: made by `GatewayParts.live` when nil.
   ///   - onTrace: hears of every ring that became rows, with the time of each stage.
   public init(
     _ configuration: GatewayConfiguration, parts: GatewayParts? = nil, log: HostLog = .none,
     onTrace: (@Sendable (RingTrace) -> Void)? = nil
   ) {
-    let parts = parts ?? .live()
+    let parts = parts ?? .live(maximumIdle: configuration.pollInterval + configuration.resumeThreshold)
     let signedIn = SignedInClient(configuration, parts: parts, log: log)
     let session = signedIn.session
     let journal = GatewayJournal(http: signedIn.http, log: log, onTrace: onTrace)
     var realtime = RealtimeConfiguration(url: configuration.url, apiKey: configuration.publishableKey.value)
     if let url = configuration.realtimeURL { realtime.endpoint = .webSocket(url) }
+    realtime.policy = configuration.realtimePolicy
+    realtime.resumeThreshold = configuration.resumeThreshold
     let connection = RealtimeConnection(
       realtime, transport: parts.realtime, credentials: SessionCredentials(session), clock: parts.clock, log: log)
     self.configuration = configuration

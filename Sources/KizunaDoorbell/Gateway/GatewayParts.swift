@@ -30,9 +30,12 @@ public struct GatewayParts: Sendable {
   }
 
   /// libcurl, libwebsockets and the system's clock; proxies as the environment says.
-  public static func live() -> GatewayParts {
+  ///
+  /// - Parameter maximumIdle: nanoseconds after which an unused HTTP connection is not trusted any more. A process that was
+  ///   stopped notices nothing else of the time that has passed.
+  public static func live(maximumIdle: UInt64 = .seconds(45)) -> GatewayParts {
     let proxy = ProxyRule(environment: ProcessEnvironment.variables)
-    let http = CurlHTTPClient(CurlHTTPClient.Settings(proxy: proxy))
+    let http = CurlHTTPClient(CurlHTTPClient.Settings(proxy: proxy, maximumIdle: maximumIdle))
     return GatewayParts(
       http: http, realtime: LibwebsocketsTransport(proxy: proxy, http: http),
       dropConnections: { http.dropConnections() },

@@ -25,6 +25,8 @@ public struct RealtimeConfiguration: Sendable {
   /// A longer inbound message is dropped and rings all topics; one that goes on past 5,000,000 bytes ends the connection,
   /// which is then made again by the usual rules. Bytes.
   public var maximumMessageBytes: Int
+  /// Nanoseconds. A timer that fires later than this tells that the host or this process slept: the peer is probed.
+  public var resumeThreshold: UInt64 = .seconds(30)
 
   public init(
     endpoint: Endpoint, apiKey: String, version: PhoenixVersion = .v2, policy: ConnectionPolicy = ConnectionPolicy(),

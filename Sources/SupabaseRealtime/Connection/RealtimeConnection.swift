@@ -258,9 +258,6 @@ public actor RealtimeConnection {
 
   // MARK: Timers
 
-  /// A timer that fires later than this tells that the host or this process slept.
-  private static let sleepThreshold: UInt64 = .seconds(30)
-
   private func schedule(_ token: TimerToken, at deadline: UInt64) {
     timers[token] = clock.schedule(at: deadline) { [weak self] in
       guard let self else { return }
@@ -271,7 +268,7 @@ public actor RealtimeConnection {
   private func fired(_ token: TimerToken, due: UInt64) {
     // A cancelled timer may already have been on its way.
     guard timers.removeValue(forKey: token) != nil else { return }
-    if clock.now > due + Self.sleepThreshold { feed(.hint(.resume)) }
+    if clock.now > due + configuration.resumeThreshold { feed(.hint(.resume)) }
     feed(.timer(token))
   }
 

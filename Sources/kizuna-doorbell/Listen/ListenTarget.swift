@@ -46,6 +46,7 @@ struct ListenTarget {
     guard !tables.isEmpty else { throw UsageError("--table is missing: --table NAME") }
     var realtime = RealtimeConfiguration(
       endpoint: endpoint, apiKey: key, version: arguments.value("vsn").flatMap(PhoenixVersion.init) ?? .v2)
+    if let configuration { realtime.policy = configuration.realtimePolicy }
     realtime.policy.privateChannels = !arguments.flag("public")
 
     var target = ListenTarget(realtime: realtime, topics: tables.map { "kizunasync:\($0)" })

@@ -48,8 +48,16 @@ import Testing
     let (configuration, _) = try GatewayConfiguration.load(
       text: text([
         "realtimeURL": #""ws://127.0.0.1:4000/socket/websocket""#, "pollInterval": "2.5", "schemaVersion": "3",
-        "session": #"{"email": "a@example.com", "password": "pw"}"#, "tables": tables,
+        "session": #"{"email": "a@example.com", "password": "pw"}"#, "tables": tables, "resumeThreshold": "3",
+        "realtime": #"{"heartbeatInterval": 2.5, "heartbeatDeadline": 1, "reconnectBase": 0.1, "reconnectCap": 7, "#
+          + #""reconnectBudget": 200}"#,
       ]), file: "gw.json")
+    #expect(configuration.resumeThreshold == 3_000_000_000)
+    #expect(configuration.realtimePolicy.heartbeat.interval == 2_500_000_000)
+    #expect(configuration.realtimePolicy.heartbeat.deadline == 1_000_000_000)
+    #expect(configuration.realtimePolicy.reconnect.base == 100_000_000)
+    #expect(configuration.realtimePolicy.reconnect.cap == 7_000_000_000)
+    #expect(configuration.realtimePolicy.reconnect.budget == 200)
     #expect(configuration.webSocketURL == "ws://127.0.0.1:4000/socket/websocket")
     #expect(configuration.pollInterval == 2_500_000_000)
     #expect(configuration.session == .password(email: "a@example.com", password: .init(literal: "pw")))
@@ -84,6 +92,12 @@ import Testing
     (["pollInterval": "0"], "pollInterval: must be seconds, a number from 1 to 86400"),
     (["pollInterval": #""15s""#], "pollInterval: must be seconds"),
     (["schemaVersion": "0"], "schemaVersion: must be a whole number"),
+    (["realtime": #"{"reconnectCap": 0.5}"#], "realtime.reconnectCap: must not be less than \"reconnectBase\""),
+    (
+      ["realtime": #"{"heartbeatInterval": 60}"#],
+      "realtime.heartbeatInterval: must be seconds, a number from 0.1 to 50"
+    ),
+    (["realtime": #"{"reconnectbase": 1}"#], "realtime.reconnectbase: unknown key"),
     (["pollintervall": "3"], "pollintervall: unknown key; did you mean \"pollInterval\"?"),
   ]
 
