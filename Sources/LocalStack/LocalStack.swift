@@ -119,6 +119,9 @@ public final class LocalStack: Sendable {
   /// WebSockets accepted since the start.
   public var acceptedSockets: Int { get async { await assembly.hub.totalSockets } }
 
+  /// Sockets and joins, as the server counts them; `GET /_localstack/realtime` answers the same.
+  public var realtimeCounts: RealtimeCounts { get async { await assembly.hub.counts } }
+
   /// How many sockets have joined a topic.
   ///
   /// - Parameter topic: without the `realtime:` prefix.

@@ -159,6 +159,14 @@ struct FaultLink {
 
   // MARK: Ending
 
+  /// The server's end is reset; the client is not told, and never will be.
+  mutating func vanish() {
+    guard phase == .connecting || phase == .open else { return }
+    server.descriptor.map(FaultSocket.reset)
+    server.descriptor = nil
+    phase = .unanswered
+  }
+
   mutating func finish(_ ending: FaultEnding) {
     switch ending {
     case .reset:

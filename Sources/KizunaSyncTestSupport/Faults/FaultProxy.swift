@@ -70,6 +70,15 @@ public final class FaultProxy: Sendable {
     }
   }
 
+  /// The server's end of every connection is gone without a word: the server sees a reset, the client sees nothing, now or
+  /// later, whatever the rules say. New connections are not concerned.
+  public func vanish() {
+    core.withLock { core in
+      core.vanishAll()
+      core.wake()
+    }
+  }
+
   /// Passes so many more bytes of one side on, counted over all connections, and then ends the connection that carried the
   /// last of them: inside a frame, inside an answer, inside a handshake. It happens once; another call takes its place.
   public func cutNext(from origin: FaultOrigin, afterBytes bytes: Int, _ ending: FaultEnding = .reset) {

@@ -55,6 +55,10 @@ struct FaultProxyCore {
     tidy()
   }
 
+  mutating func vanishAll() {
+    for index in links.indices { links[index].vanish() }
+  }
+
   /// Makes the thread look at what has changed.
   func wake() {
     guard let alarm else { return }

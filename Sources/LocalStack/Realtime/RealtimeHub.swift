@@ -32,6 +32,8 @@ actor RealtimeHub {
   private var rooms: [RealtimeRoom: [UInt64]] = [:]
   private var faults = Faults()
   private var acceptedSockets = 0
+  private var acceptedJoins: [String: Int] = [:]
+  private var repeatedJoins = 0
   /// What was lost while the server was silent.
   private(set) var swallowedMessages = 0
 
@@ -129,7 +131,9 @@ actor RealtimeHub {
     }
     guard var member = members.removeValue(forKey: id) else { return }
     // Taken out while it changes, so that its queue is not copied.
+    let repeated = member.state.repeatedJoins
     let effects = member.state.receive(input, at: instant)
+    repeatedJoins += member.state.repeatedJoins - repeated
     members[id] = member
     perform(effects, for: id)
   }
@@ -143,7 +147,9 @@ actor RealtimeHub {
       case .answerClose(let code, let reason): member.socket.closeReceived(code: code, reason: reason)
       case .close(let code): member.socket.close(code: code, reason: "")
       case .kill: member.socket.drop(reset: false)
-      case .entered(let room): rooms[room, default: []].append(id)
+      case .entered(let room):
+        acceptedJoins[room.topic, default: 0] += 1
+        rooms[room, default: []].append(id)
       case .left(let room): leave(room, id)
       case .publish(let broadcast, let alsoToSender): _ = publish(broadcast, except: alsoToSender ? nil : id)
       }
@@ -183,7 +189,9 @@ actor RealtimeHub {
     guard var member = members.removeValue(forKey: id) else { return }
     member.timer = nil
     member.armedFor = nil
+    let repeated = member.state.repeatedJoins
     let effects = faults.isSilent ? [] : member.state.advance(to: instant)
+    repeatedJoins += member.state.repeatedJoins - repeated
     members[id] = member
     if faults.isSilent { return }
     perform(effects, for: id)
@@ -194,6 +202,14 @@ actor RealtimeHub {
   var socketCount: Int { members.count }
   /// Sockets accepted since the start.
   var totalSockets: Int { acceptedSockets }
+
+  var counts: RealtimeCounts {
+    var counts = RealtimeCounts(
+      openSockets: members.count, acceptedSockets: acceptedSockets, repeatedJoins: repeatedJoins,
+      topics: acceptedJoins.mapValues { RealtimeCounts.Topic(members: 0, acceptedJoins: $0) })
+    for (room, ids) in rooms { counts.topics[room.topic]?.members += ids.count }
+    return counts
+  }
 
   /// Members of a room.
   func memberCount(of room: RealtimeRoom) -> Int { rooms[room]?.count ?? 0 }

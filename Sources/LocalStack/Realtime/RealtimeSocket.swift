@@ -56,6 +56,8 @@ struct RealtimeSocket {
   private var effects: [Effect] = []
   private var isEnded = false
   private var hasTriedToJoin = false
+  /// Joins of topics that were joined already.
+  private(set) var repeatedJoins = 0
   private let openedAt: UInt64
   private var lastBytesAt: UInt64
 
@@ -240,7 +242,10 @@ struct RealtimeSocket {
   private mutating func beginJoin(_ frame: PhoenixFrame, _ instant: Instant) {
     hasTriedToJoin = true
     let replaced = channels.removeValue(forKey: frame.topic)
-    if let replaced { effects.append(.left(replaced.room)) }
+    if let replaced {
+      repeatedJoins += 1
+      effects.append(.left(replaced.room))
+    }
     let rule = JoinRule(rules: rules, connectToken: connectToken, joinedChannels: channels.count)
     let outcome = rule.outcome(of: frame, at: instant)
     let delay =

@@ -15,7 +15,7 @@ struct StackAssembly: Sendable {
   ) async throws(StackServerError) -> StackAssembly {
     let loop = StackServer.makeLoop(isSecure: options.tls != nil)
     let hub = RealtimeHub(loop: loop, rules: rules, clock: options.clock, log: log)
-    let handler = StackRoutes(broadcasts: HTTPBroadcast(hub: hub), others: await handler(hub))
+    let handler = StackRoutes(hub: hub, broadcasts: HTTPBroadcast(hub: hub), others: await handler(hub))
     let server = try await StackServer.start(options, loop: loop, handler: handler, sockets: hub)
     return StackAssembly(server: server, hub: hub)
   }
@@ -26,11 +26,13 @@ struct StackAssembly: Sendable {
 }
 
 private struct StackRoutes: StackHandler {
+  let hub: RealtimeHub
   let broadcasts: HTTPBroadcast
   let others: any StackHandler
 
   func handle(_ request: StackRequest) async -> StackResponse {
     if let response = await broadcasts.answer(request) { return response }
+    if request.path == "/_localstack/realtime", request.method == "GET" { return .json(await hub.counts.json) }
     if UpgradeRule.paths.contains(request.path) {
       // Recorded of a real server.
       return StackResponse(

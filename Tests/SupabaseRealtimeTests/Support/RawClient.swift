@@ -24,13 +24,14 @@ enum RawClient {
 }
 
 extension RawPeer {
-  /// How the other side ended it, once it has. What comes before that is thrown away.
-  func waitForEnd() -> RawEnding {
+  /// How the other side ended it, once it has.
+  func waitForEnd(_ received: ([UInt8]) -> Void = { _ in }) -> RawEnding {
     var buffer = [UInt8](repeating: 0, count: 65_536)
     while true {
       let count = recv(descriptor, &buffer, buffer.count, 0)
       if count == 0 { return .fin }
       if count < 0 { return errno == ECONNRESET ? .reset : .other(errno) }
+      received(Array(buffer[..<count]))
     }
   }
 

@@ -15,13 +15,10 @@ struct FaultProxyTests {
     init() {
       let (endings, received) = (endings, received)
       server = RawServer { peer in
-        while true {
-          let bytes = peer.read()
-          if bytes.isEmpty { break }
+        let ending = peer.waitForEnd { bytes in
           received.withLock { $0 += bytes }
           peer.write(bytes)
         }
-        let ending = peer.waitForEnd()
         endings.withLock { $0.append(ending) }
       }
     }
@@ -71,8 +68,7 @@ struct FaultProxyTests {
         client?.reset()
       }
       while echo.endings.withLock({ $0.count }) < 2 { await Task.yield() }
-      // The server has ended itself when it comes to look at the second.
-      #expect(echo.endings.withLock { $0.first } == .fin)
+      #expect(echo.endings.withLock { $0 } == [.fin, .reset])
       #expect(await proxy.wait { $0.open == 0 })
     }
   }
@@ -182,6 +178,32 @@ struct FaultProxyTests {
       #expect(proxy.counts.open == 2)
       proxy.rules = FaultRules()
       while echo.endings.withLock({ $0 }).isEmpty { await Task.yield() }
+    }
+  }
+
+  @Test func whatVanishedStaysSilent() async throws {
+    try await with { proxy, echo in
+      let port = proxy.port
+      let client = try #require(
+        await onThread {
+          let client = RawClient.connect(to: port)
+          client?.write(Self.hello)
+          _ = client?.readExactly(5)
+          return client
+        })
+      proxy.vanish()
+      while echo.endings.withLock({ $0 }).isEmpty { await Task.yield() }
+      #expect(echo.endings.withLock { $0 } == [.reset])
+      let answer = await onThread {
+        client.write(Self.hello)
+        let other = RawClient.connect(to: port)
+        other?.write(Self.hello)
+        return other?.readExactly(5)
+      }
+      #expect(answer == Self.hello)
+      #expect(await proxy.wait { $0.swallowedFromClients == 5 })
+      #expect(proxy.counts.open == 2)
+      client.close()
     }
   }
 
