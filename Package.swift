@@ -79,7 +79,10 @@ let tests: [Target] = [
     dependencies: ["HostKit", "HTTPClient", "LocalStack", "PhoenixChannels", "SupabaseRealtime", "SyncServer"]),
   .testTarget(
     name: "CommandTests",
-    dependencies: ["HostKit", "CSQLite", "KizunaSync", "kizuna-doorbell", "kizuna-localstack"]),
+    dependencies: [
+      "CSQLite", "HostKit", "HTTPClient", "KizunaDoorbell", "KizunaSync", "KizunaSyncTestSupport", "LocalStack",
+      "SyncServer", "kizuna-doorbell", "kizuna-localstack",
+    ]),
 ]
 
 /// The example code of the Kizuna guides, compiled as an app would compile it: three modules from one folder.

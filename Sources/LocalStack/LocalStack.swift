@@ -34,6 +34,7 @@ public final class LocalStack: Sendable {
   private let assembly: StackAssembly
   private let fault: Locked<RequestFault?>
   private let commitHandler: Int
+  private let lastWait = Locked<UInt64>(0)
 
   private init(
     _ services: LocalStackServices, _ assembly: StackAssembly, _ fault: Locked<RequestFault?>, commitHandler: Int
@@ -88,6 +89,7 @@ public final class LocalStack: Sendable {
   /// - Throws: when the state directory could not be written.
   public func stop() async throws {
     await services.server.removeCommitHandler(commitHandler)
+    await assembly.hub.endWatching()
     await assembly.stop()
     try await services.close()
   }
@@ -121,6 +123,19 @@ public final class LocalStack: Sendable {
 
   /// Sockets and joins, as the server counts them; `GET /_localstack/realtime` answers the same.
   public var realtimeCounts: RealtimeCounts { get async { await assembly.hub.counts } }
+
+  /// Waits until the counts are as wanted.
+  ///
+  /// - Parameter condition: called on the server's thread; must be short.
+  /// - Returns: false when the task was cancelled or the server stopped before that.
+  @discardableResult
+  public func waitForRealtime(_ condition: @escaping @Sendable (RealtimeCounts) -> Bool) async -> Bool {
+    let id = lastWait.withLock { last -> UInt64 in
+      last += 1
+      return last
+    }
+    return await assembly.hub.wait(id, until: condition)
+  }
 
   /// How many sockets have joined a topic.
   ///

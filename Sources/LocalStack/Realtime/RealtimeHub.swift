@@ -34,6 +34,8 @@ actor RealtimeHub {
   private var acceptedSockets = 0
   private var acceptedJoins: [String: Int] = [:]
   private var repeatedJoins = 0
+  private var watchers: [UInt64: (condition: @Sendable (RealtimeCounts) -> Bool, CheckedContinuation<Bool, Never>)] =
+    [:]
   /// What was lost while the server was silent.
   private(set) var swallowedMessages = 0
 
@@ -104,6 +106,7 @@ actor RealtimeHub {
     members[socket.id] = Member(
       socket: socket, serializer: PhoenixSerializer(accepted.version, side: .server), state: state)
     arm(socket.id)
+    tellWatchers()
     log.info("realtime.opened", ["vsn": .string(accepted.version.rawValue), "sockets": .int(members.count)])
   }
 
@@ -111,6 +114,7 @@ actor RealtimeHub {
     guard let member = members.removeValue(forKey: id) else { return }
     member.timer?.cancel()
     for channel in member.state.channels.values { leave(channel.room, id) }
+    tellWatchers()
     log.info("realtime.ended", ["sockets": .int(members.count)])
   }
 
@@ -139,6 +143,7 @@ actor RealtimeHub {
   }
 
   private func perform(_ effects: [RealtimeSocket.Effect], for id: UInt64) {
+    defer { tellWatchers() }
     for effect in effects {
       guard let member = members[id] else { return }
       switch effect {
@@ -202,6 +207,34 @@ actor RealtimeHub {
   var socketCount: Int { members.count }
   /// Sockets accepted since the start.
   var totalSockets: Int { acceptedSockets }
+
+  /// Returns true once the condition holds, false when the task is cancelled or the server ends before.
+  func wait(_ id: UInt64, until condition: @escaping @Sendable (RealtimeCounts) -> Bool) async -> Bool {
+    await withTaskCancellationHandler {
+      await withCheckedContinuation { continuation in
+        if Task.isCancelled { return continuation.resume(returning: false) }
+        watchers[id] = (condition, continuation)
+        tellWatchers()
+      }
+    } onCancel: {
+      loop.run { self.assumeIsolated { $0.watchers.removeValue(forKey: id)?.1.resume(returning: false) } }
+    }
+  }
+
+  private func tellWatchers() {
+    guard !watchers.isEmpty else { return }
+    let counts = counts
+    for (id, watcher) in watchers where watcher.condition(counts) {
+      watchers[id] = nil
+      watcher.1.resume(returning: true)
+    }
+  }
+
+  /// The server ends; nothing is counted any more.
+  func endWatching() {
+    for watcher in watchers.values { watcher.1.resume(returning: false) }
+    watchers = [:]
+  }
 
   var counts: RealtimeCounts {
     var counts = RealtimeCounts(

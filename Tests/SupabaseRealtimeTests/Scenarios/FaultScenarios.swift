@@ -28,8 +28,7 @@ struct FaultScenarios {
       await setting.expectRecovery()
       setting.proxy.redirect(to: 1)
       setting.proxy.cut()
-      await setting.waitForAttempts(4)
-      #expect(setting.proxy.counts.unreachable >= 3)
+      await setting.proxy.wait { $0.unreachable >= 3 }
       setting.proxy.redirect(to: setting.stack.port)
       await setting.expectRecovery()
     }
@@ -104,7 +103,7 @@ struct FaultScenarios {
       for round in 1...16 {
         setting.proxy.cutNext(from: origin, afterBytes: bytes, round.isMultiple(of: 2) ? .fin : .reset)
         // Heartbeats and broadcasts keep bytes coming until it strikes.
-        while setting.proxy.counts.cut < round {
+        while setting.proxy.counts.cut < round, !Task.isCancelled {
           await setting.stack.send(topic: "kizunasync:todos", event: "x", payload: ["t": "todos"])
           await Task.yield()
         }

@@ -95,21 +95,21 @@ struct FaultySetting {
   func expectRecovery(_ location: SourceLocation = #_sourceLocation) async {
     repeat {
       await waitUntilReady()
-    } while await !isSettled && !Task.isCancelled
+      await stack.waitForRealtime(Self.isJoinedOnce)
+    } while await !ringsEverywhere && !Task.isCancelled
     let counts = await stack.realtimeCounts
     #expect(counts.openSockets == 1, sourceLocation: location)
     #expect(Self.topics.map { counts.topics[$0]?.members } == [1, 1, 1], sourceLocation: location)
     #expect(counts.repeatedJoins == 0, sourceLocation: location)
   }
 
-  /// Either side may not have noticed yet that the connection is gone; then this is false.
-  private var isSettled: Bool {
+  private static func isJoinedOnce(_ counts: RealtimeCounts) -> Bool {
+    counts.openSockets == 1 && topics.allSatisfy { counts.topics[$0]?.members == 1 }
+  }
+
+  /// False when either side had not noticed yet that the connection is gone.
+  private var ringsEverywhere: Bool {
     get async {
-      let counts = await stack.realtimeCounts
-      guard counts.openSockets == 1, Self.topics.allSatisfy({ counts.topics[$0]?.members == 1 }) else {
-        await Task.yield()
-        return false
-      }
       for topic in Self.topics where await !rings(topic) { return false }
       return true
     }

@@ -139,6 +139,13 @@ struct RawPeer: Sendable {
     return frame + payload
   }
 
+  /// Begins a message and goes on with it until the client has gone.
+  func writeEndlessly(_ fragmentBytes: Int) {
+    let fragment = Self.frame(0, [UInt8](repeating: 65, count: fragmentBytes), isFinal: false)
+    write(Self.frame(1, Array("begin".utf8), isFinal: false))
+    while write(Array(repeating: fragment, count: 100).flatMap(\.self)) {}
+  }
+
   struct Frame: Equatable {
     var opcode: UInt8
     var payload: [UInt8]

@@ -9,17 +9,17 @@ struct FaultProxyTests {
   /// A server that sends back what it gets and notes how each connection ended.
   private final class Echo: Sendable {
     let server: RawServer
-    let endings = Locked<[RawEnding]>([])
-    let received = Locked<[UInt8]>([])
+    let endings = Observed<[RawEnding]>([])
+    let received = Observed<[UInt8]>([])
 
     init() {
       let (endings, received) = (endings, received)
       server = RawServer { peer in
         let ending = peer.waitForEnd { bytes in
-          received.withLock { $0 += bytes }
+          received.change { $0 += bytes }
           peer.write(bytes)
         }
-        endings.withLock { $0.append(ending) }
+        endings.change { $0.append(ending) }
       }
     }
   }
@@ -67,8 +67,8 @@ struct FaultProxyTests {
         _ = client?.readExactly(5)
         client?.reset()
       }
-      while echo.endings.withLock({ $0.count }) < 2 { await Task.yield() }
-      #expect(echo.endings.withLock { $0 } == [.fin, .reset])
+      await echo.endings.wait { $0.count == 2 }
+      #expect(echo.endings.value == [.fin, .reset])
       #expect(await proxy.wait { $0.open == 0 })
     }
   }
@@ -121,7 +121,7 @@ struct FaultProxyTests {
       proxy.change { $0.admission = .forwarded }
       proxy.cut(.fin)
       #expect(await onThread { client.waitForEnd() } == .fin)
-      #expect(echo.received.withLock { $0 }.isEmpty)
+      #expect(echo.received.value.isEmpty)
       client.close()
       await onThread { _ = RawClient.connect(to: port) }
       #expect(await proxy.wait { $0.accepted == 2 })
@@ -153,7 +153,7 @@ struct FaultProxyTests {
       }
       _ = await onThread { client.write(Self.hello) }
       #expect(await proxy.wait { origin == .client ? $0.swallowedFromClients == 5 : $0.swallowedFromServer == 5 })
-      #expect(echo.received.withLock { $0.count } == (origin == .client ? 5 : 10))
+      #expect(echo.received.value.count == (origin == .client ? 5 : 10))
       #expect(proxy.counts.open == 1)
       proxy.change { $0 = FaultRules() }
       #expect(await onThread { client.waitForEnd() } == .reset)
@@ -174,10 +174,10 @@ struct FaultProxyTests {
       }
       await onThread { _ = RawClient.connect(to: port) }
       #expect(await proxy.wait { $0.accepted == 2 })
-      #expect(echo.endings.withLock { $0 }.isEmpty)
+      #expect(echo.endings.value.isEmpty)
       #expect(proxy.counts.open == 2)
       proxy.rules = FaultRules()
-      while echo.endings.withLock({ $0 }).isEmpty { await Task.yield() }
+      await echo.endings.wait { !$0.isEmpty }
     }
   }
 
@@ -192,8 +192,8 @@ struct FaultProxyTests {
           return client
         })
       proxy.vanish()
-      while echo.endings.withLock({ $0 }).isEmpty { await Task.yield() }
-      #expect(echo.endings.withLock { $0 } == [.reset])
+      await echo.endings.wait { !$0.isEmpty }
+      #expect(echo.endings.value == [.reset])
       let answer = await onThread {
         client.write(Self.hello)
         let other = RawClient.connect(to: port)
@@ -217,7 +217,7 @@ struct FaultProxyTests {
           client?.write(Self.hello)
           return client
         })
-      while echo.received.withLock({ $0 }) != Self.hello { await Task.yield() }
+      await echo.received.wait { $0 == Self.hello }
       #expect(proxy.counts.bytesFromServer == 0)
       proxy.change { $0.fromServer.flow = .passed }
       #expect(await onThread { client.readExactly(5) } == Self.hello)
@@ -238,10 +238,10 @@ struct FaultProxyTests {
       #expect(await proxy.wait { $0.cut == 1 && $0.open == 0 })
       // A reset may overtake bytes on their last way.
       if ending == .fin {
-        while echo.endings.withLock({ $0 }).isEmpty { await Task.yield() }
-        #expect(echo.received.withLock { $0.count } == bytes)
+        await echo.endings.wait { !$0.isEmpty }
+        #expect(echo.received.value.count == bytes)
       } else {
-        #expect(echo.received.withLock { $0.count } <= bytes)
+        #expect(echo.received.value.count <= bytes)
       }
       // It happens once.
       let answer = await onThread {

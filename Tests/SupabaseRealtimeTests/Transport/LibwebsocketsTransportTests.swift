@@ -115,35 +115,44 @@ struct LibwebsocketsTransportTests {
     _ = await probe.rest()
   }
 
-  /// A peer that never ends its message is told 1009 and left, however it cuts it up and whether or not it answers.
-  @Test(arguments: [0, 1, 10_000], [true, false])
-  func aMessageWithoutAnEndClosesTheConnection(fragmentBytes: Int, answersClose: Bool) async {
-    let close = Locked<RawPeer.Frame?>(nil)
+  /// A peer that never ends its message is told 1009 and left, however it cuts it up.
+  @Test(arguments: [0, 1, 10_000])
+  func aMessageWithoutAnEndClosesTheConnection(fragmentBytes: Int) async {
+    let (closes, close) = AsyncStream.makeStream(of: RawPeer.Frame?.self)
     let server = RawServer { peer in
       peer.acceptUpgrade()
-      let fragments = Array(
-        repeating: RawPeer.frame(0, [UInt8](repeating: 65, count: fragmentBytes), isFinal: false), count: 100)
-      let ended = Locked(false)
+      let ended = Signal()
       HostThread.detach(name: "raw-reader") {
         let frame = peer.readFrame()
-        close.withLock { $0 = frame }
-        if answersClose { peer.write(RawPeer.frame(8, frame?.payload ?? [])) }
-        ended.withLock { $0 = true }
+        peer.write(RawPeer.frame(8, frame?.payload ?? []))
+        close.yield(frame)
+        ended.raise()
       }
-      peer.write(RawPeer.frame(1, Array("begin".utf8), isFinal: false))
-      while peer.write(fragments.flatMap(\.self)) {}
-      while !ended.withLock({ $0 }) { usleepABit() }
+      peer.writeEndlessly(fragmentBytes)
+      ended.wait()
     }
-    var request = RealtimeTransportRequest(url: server.url, closeTimeout: .milliseconds(300))
+    let probe = TransportProbe(Self.endlessRequest(server, closeTimeout: .seconds(60)))
+    #expect(await probe.rest().map(\.failureKind) == [nil, .endlessMessage])
+    var iterator = closes.makeAsyncIterator()
+    let told = RawPeer.Frame(opcode: 8, payload: [3, 241] + Array("message too big".utf8))
+    #expect(await iterator.next() == .some(told))
+  }
+
+  /// Nor does it hold the connection open when it does not answer the close.
+  @Test func aMessageWithoutAnEndIsNotListenedToForLong() async {
+    let server = RawServer { peer in
+      peer.acceptUpgrade()
+      peer.writeEndlessly(10_000)
+    }
+    let probe = TransportProbe(Self.endlessRequest(server, closeTimeout: .milliseconds(300)))
+    #expect(await probe.rest().map(\.failureKind) == [nil, .endlessMessage])
+  }
+
+  private static func endlessRequest(_ server: RawServer, closeTimeout: UInt64) -> RealtimeTransportRequest {
+    var request = RealtimeTransportRequest(url: server.url, closeTimeout: closeTimeout)
     request.maximumMessageBytes = 1_000
     request.endlessMessageBytes = 20_000
-    let probe = TransportProbe(request)
-    #expect(await probe.next() == .opened)
-    let end = await probe.next()
-    #expect(end?.failureKind == .endlessMessage)
-    #expect(await probe.next() == nil)
-    while close.withLock({ $0 }) == nil { await Task.yield() }
-    #expect(close.withLock { $0 } == RawPeer.Frame(opcode: 8, payload: [3, 241] + Array("message too big".utf8)))
+    return request
   }
 
   @Test func aPingIsAnsweredByAPong() async {

@@ -1,0 +1,72 @@
+import Glibc
+import HostKit
+
+/// A program that changes a fixed set of rows of some databases again and again, until it is told to stop.
+final class SteadyWriter: Sendable {
+  private struct State {
+    var isStopped = false
+    var isPaused = false
+    var failure: String?
+    var writes = 0
+  }
+
+  private let state = Locked(State())
+  private let ended = Signal()
+
+  /// - Parameter titles: of rows that exist in all of the databases.
+  init(_ databases: [String], titles: [String], seed: UInt64) {
+    let (state, ended) = (state, ended)
+    HostThread.detach(name: "steady-writer") {
+      var random = SplitMix(seed)
+      while true {
+        let now = state.withLock { ($0.isStopped, $0.isPaused) }
+        if now.0 { break }
+        // The pace of the load, not a wait for anything.
+        usleep(now.1 ? 10_000 : 5_000)
+        if now.1 { continue }
+        let database = databases[Int(random.next() % UInt64(databases.count))]
+        let title = titles[Int(random.next() % UInt64(titles.count))]
+        do {
+          try PlainSQL.run(database, "UPDATE todos SET done = 1 - coalesce(done, 0) WHERE title = '\(title)'")
+          state.withLock { $0.writes += 1 }
+        } catch {
+          state.withLock { $0.failure = "\(error)" }
+          break
+        }
+      }
+      ended.raise()
+    }
+  }
+
+  func pause() { state.withLock { $0.isPaused = true } }
+  func goOn() { state.withLock { $0.isPaused = false } }
+  var writes: Int { state.withLock { $0.writes } }
+
+  /// - Returns: why it ended early, if it did.
+  func stop() async -> String? {
+    state.withLock { $0.isStopped = true }
+    let ended = ended
+    await withCheckedContinuation { continuation in
+      HostThread.detach(name: "writer-end") {
+        ended.wait()
+        continuation.resume()
+      }
+    }
+    return state.withLock { $0.failure }
+  }
+}
+
+/// Repeatable random numbers.
+struct SplitMix: RandomNumberGenerator {
+  private var state: UInt64
+
+  init(_ seed: UInt64) { state = seed }
+
+  mutating func next() -> UInt64 {
+    state &+= 0x9E37_79B9_7F4A_7C15
+    var value = state
+    value = (value ^ (value >> 30)) &* 0xBF58_476D_1CE4_E5B9
+    value = (value ^ (value >> 27)) &* 0x94D0_49BB_1331_11EB
+    return value ^ (value >> 31)
+  }
+}
