@@ -11,13 +11,12 @@ import Testing
   static let program = "/usr/bin/sqlite3"
   static let hasShell = access(program, X_OK) == 0
 
-  private func shell(_ path: String, _ sql: String) throws {
-    let child = try ChildProcess([Self.program, "-cmd", ".timeout 5000", path, sql + "; SELECT 'done';"])
-    var lines: [String] = []
-    while let line = child.readLine() { lines.append(line) }
+  private func shell(_ path: String, _ sql: String) async throws {
+    let child = try ChildProcess(
+      executable: Self.program, arguments: ["-cmd", ".timeout 5000", path, sql + "; SELECT 'done';"])
+    let ending = await child.ending()
     // `.timeout` prints what it set.
-    #expect(lines.last == "done", "\(sql): \(lines)")
-    child.kill()
+    #expect(ending.output.last == "done", "\(sql): \(ending.errors)")
   }
 
   @Test(.enabled(if: hasShell, "the sqlite3 program is not installed"))
@@ -31,7 +30,7 @@ import Testing
       ) { event in
         if case .queueDepth(let depth) = event, depth > 0 { noticed.raise() }
       }
-      try shell(path, "ALTER TABLE todos ADD COLUMN title; INSERT INTO todos(title) VALUES ('by hand')")
+      try await shell(path, "ALTER TABLE todos ADD COLUMN title; INSERT INTO todos(title) VALUES ('by hand')")
       // Nothing asks the engine: the event comes by itself.
       await noticed.wait()
       let queued = try await engine.inspect()["queued"]?.arrayValue ?? []

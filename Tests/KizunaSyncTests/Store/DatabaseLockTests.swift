@@ -51,20 +51,20 @@ import Testing
     }
   }
 
-  @Test func anotherProcessIsNamedAndItsDeathFreesTheLock() throws {
-    try withScratchFolder { folder in
+  @Test func anotherProcessIsNamedAndItsDeathFreesTheLock() async throws {
+    try await withScratchFolder { folder in
       let path = "\(folder)/a.db-kizuna.lock"
       // flock(1) holds the lock while the shell it starts sleeps; the shell writes its own id, as a gateway would.
-      let child = try ChildProcess([
-        "/usr/bin/flock", "--no-fork", path, "/bin/sh", "-c", "echo $$ >\(path); echo ready; exec sleep 600",
-      ])
-      #expect(child.readLine() == "ready")
-      #expect(throws: DatabaseLockError.held(path: path, processID: child.id)) {
+      let child = try ChildProcess(
+        executable: "/usr/bin/flock",
+        arguments: ["--no-fork", path, "/bin/sh", "-c", "echo $$ >\(path); echo ready; exec sleep 600"])
+      #expect(try await child.line(of: .output, within: .seconds(60)) == "ready")
+      #expect(throws: DatabaseLockError.held(path: path, processID: child.pid)) {
         try DatabaseLock(database: "\(folder)/a.db")
       }
-      let said = DatabaseLockError.held(path: path, processID: child.id).description
-      #expect(said.contains("process \(child.id) "))
-      child.kill()
+      let said = DatabaseLockError.held(path: path, processID: child.pid).description
+      #expect(said.contains("process \(child.pid) "))
+      await child.stop()
       // What the dead process wrote is of no importance.
       let lock = try DatabaseLock(database: "\(folder)/a.db")
       #expect(DatabaseLock.holder(ofDatabase: "\(folder)/a.db") == .init(processID: getpid()))
@@ -100,14 +100,14 @@ import Testing
         == "the lock file /nowhere/a.db-kizuna.lock cannot be used: No such file or directory")
   }
 
-  @Test func theLockIsNotInheritedByChildren() throws {
-    try withScratchFolder { folder in
+  @Test func theLockIsNotInheritedByChildren() async throws {
+    try await withScratchFolder { folder in
       let lock = try DatabaseLock(database: "\(folder)/a.db")
-      let child = try ChildProcess(["/bin/sh", "-c", "echo ready; exec sleep 600"])
-      #expect(child.readLine() == "ready")
+      let child = try ChildProcess(executable: "/bin/sh", arguments: ["-c", "echo ready; exec sleep 600"])
+      #expect(try await child.line(of: .output, within: .seconds(60)) == "ready")
       lock.release()
       try DatabaseLock(database: "\(folder)/a.db").release()
-      child.kill()
+      await child.stop()
     }
   }
 }
