@@ -17,6 +17,13 @@ import Testing
     #expect(ending.errors.first?.hasPrefix("kizuna-doorbell: ") == true)
   }
 
+  /// Runs `sync`, and expects that it delivers.
+  private func sync(_ configuration: String, in scratch: Scratch) async throws {
+    let file = try scratch.write("gateway.json", configuration)
+    let ending = try await Binaries.doorbell("sync", "--config", file, "--log-level", "error")
+    #expect(ending.code == ExitCode.ok.rawValue, "\(ending.errors)")
+  }
+
   @Test func wrongKey() async throws {
     try await Stack.with { stack in
       try await Scratch.with { scratch in
@@ -64,6 +71,40 @@ import Testing
         try await sync(configuration, in: scratch, exits: .authentication)
         let ending = try await Binaries.doorbell("run", "--config", scratch.path + "/gateway.json")
         #expect(ending.code == ExitCode.authentication.rawValue, "\(ending.errors)")
+      }
+    }
+  }
+
+  /// A file may be replaced while a gateway runs, but that is no reason to wait for ever for the first token that works.
+  @Test func aTokenFileTheServerRefusesFromTheStart() async throws {
+    try await Stack.with { stack in
+      try await Scratch.with { scratch in
+        try scratch.write("token", Token.make(subject: stack.userID, expiresAt: 4_000_000_000))
+        let configuration = stack.configuration(
+          database: scratch.path + "/a.db", session: #"{"accessTokenFile": "token"}"#)
+        try await sync(configuration, in: scratch, exits: .authentication, saying: "access token")
+        let ending = try await Binaries.doorbell("run", "--config", scratch.path + "/gateway.json")
+        #expect(ending.code == ExitCode.authentication.rawValue, "\(ending.errors)")
+        #expect(ending.errors.last?.hasPrefix("kizuna-doorbell: ") == true)
+        #expect(ending.errors.last?.contains("refused the access token") == true, "\(ending.errors)")
+      }
+    }
+  }
+
+  /// The key goes with every call, whoever signs in.
+  @Test func aWrongKeyBesideAGoodToken() async throws {
+    try await Stack.with { stack in
+      try await Scratch.with { scratch in
+        try scratch.write("token", try await stack.signIn())
+        let session = #"{"accessTokenFile": "token"}"#
+        let database = scratch.path + "/a.db"
+        try await sync(
+          stack.configuration(database: database, key: "not-the-key", session: session), in: scratch,
+          exits: .authentication, saying: "publishable")
+        let ending = try await Binaries.doorbell("run", "--config", scratch.path + "/gateway.json")
+        #expect(ending.code == ExitCode.authentication.rawValue, "\(ending.errors)")
+        #expect(ending.errors.last?.contains("publishable") == true, "\(ending.errors)")
+        try await sync(stack.configuration(database: database, session: session), in: scratch)
       }
     }
   }

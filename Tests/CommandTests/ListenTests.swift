@@ -44,7 +44,7 @@ import Testing
   func needsNoConfiguration(version: String) async throws {
     try await Stack.with { stack in
       try await Scratch.with { scratch in
-        let token = try await signIn(stack, scratch)
+        let token = try await stack.signIn()
         let socket = stack.url.replacing("http://", with: "ws://") + "/realtime/v1/websocket"
         try await hears(
           stack, scratch,
@@ -55,20 +55,6 @@ import Testing
           ])
       }
     }
-  }
-
-  /// The access token that a sync leaves beside its database.
-  private func signIn(_ stack: Stack, _ scratch: Scratch) async throws -> String {
-    let curl = try ChildProcess(
-      executable: "/usr/bin/curl",
-      arguments: [
-        "--silent", "--noproxy", "*", "-H", "apikey: \(stack.publishableKey)", "-H", "Content-Type: application/json",
-        "-d", #"{"email":"\#(Stack.email)","password":"\#(Stack.password)"}"#,
-        stack.url + "/auth/v1/token?grant_type=password",
-      ])
-    let answer = try JSONValue(parsing: await curl.ending().output.joined())
-    guard let token = answer["access_token"]?.stringValue else { throw ChildProcessError(message: "no token") }
-    return token
   }
 
   /// Broadcasts of the database are private; a public channel of the same name is another room.

@@ -1,3 +1,4 @@
+import Glibc
 import HostKit
 import Testing
 
@@ -25,6 +26,55 @@ import Testing
         let text = try await Binaries.doorbell("status", "--config", file)
         #expect(text.output.contains { $0.hasPrefix("database") && $0.contains("not synchronised by any process now") })
         #expect(text.output.contains { $0.hasPrefix("outbox") && $0.contains("0 writes") })
+      }
+    }
+  }
+
+  /// What went wrong last is told with its reason, by the log while it happens and by status until a run ends well.
+  @Test func tellsWhyTheLastRunFailed() async throws {
+    try await Stack.with { stack in
+      try await Scratch.with { scratch in
+        let database = scratch.path + "/a.db"
+        let file = try scratch.write("a.json", stack.configuration(database: database))
+        func lastError() async throws -> JSONValue? {
+          let ending = try await Binaries.doorbell("status", "--config", file, "--json")
+          return try JSONValue(parsing: ending.output.joined())["last_error"]
+        }
+        try await RunningGateway.with(configuration: file) { gateway in
+          #expect(try await lastError() == .null)
+          await stack.process.stop()
+          gateway.process.send(signal: SIGHUP)
+          let line = try await gateway.process.line(of: .errors, within: .seconds(60)) {
+            $0.contains("gateway.sync_failed")
+          }
+          let event = try JSONValue(parsing: line)
+          #expect(event["code"] == "REMOTE")
+          #expect(event["kind"] == "unreachable")
+          #expect(event["message"]?.stringValue?.hasSuffix("connection refused") == true, "\(line)")
+        }
+        // Also when nobody is at work any more.
+        let error = try await lastError()
+        #expect(error?["code"] == "REMOTE")
+        #expect(error?["message"]?.stringValue?.hasSuffix("connection refused") == true)
+        #expect(error?["at"]?.stringValue?.hasSuffix("Z") == true)
+        let text = try await Binaries.doorbell("status", "--config", file)
+        #expect(text.output.contains { $0.hasPrefix("last error") && $0.hasSuffix("connection refused") })
+      }
+    }
+  }
+
+  @Test func aSuccessClearsTheLastError() async throws {
+    try await Stack.with { stack in
+      try await Scratch.with { scratch in
+        let database = scratch.path + "/a.db"
+        let file = scratch.path + "/a.json"
+        for (url, code) in [(stack.url, ExitCode.ok), ("http://127.0.0.1:9", .unreachable), (stack.url, .ok)] {
+          try scratch.write("a.json", stack.configuration(database: database, url: url))
+          #expect(try await Binaries.doorbell("sync", "--config", file).code == code.rawValue)
+          let ending = try await Binaries.doorbell("status", "--config", file, "--json")
+          let error = try JSONValue(parsing: ending.output.joined())["last_error"]
+          #expect((error == .null) == (code == .ok), "\(ending.output)")
+        }
       }
     }
   }

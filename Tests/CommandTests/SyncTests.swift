@@ -1,4 +1,6 @@
+import Glibc
 import HostKit
+import KizunaSync
 import Testing
 
 @Suite struct SyncTests {
@@ -53,6 +55,132 @@ import Testing
           #expect(summary["by"] == "run")
           #expect(summary["outbox_depth"] == 0)
         }
+      }
+    }
+  }
+
+  // MARK: Beside a run
+
+  /// Runs `sync` beside a gateway, and expects one sentence.
+  private func fails(_ file: String, _ code: ExitCode, saying words: String...) async throws {
+    let ending = try await Binaries.doorbell("sync", "--config", file, "--log-level", "error")
+    #expect(ending.code == code.rawValue, "\(ending.output) \(ending.errors)")
+    #expect(ending.output.isEmpty)
+    #expect(ending.errors.count == 1, "\(ending.errors)")
+    for word in words { #expect(ending.errors.first?.contains(word) == true, "\(ending.errors)") }
+  }
+
+  /// The queue is empty, so nothing but the end of a run tells whether anything was synchronised.
+  @Test func aRunThatCannotReachTheServerIsNoSuccess() async throws {
+    try await Stack.with { stack in
+      try await Scratch.with { scratch in
+        let file = try scratch.write("a.json", stack.configuration(database: scratch.path + "/a.db"))
+        try await RunningGateway.with(configuration: file) { _ in
+          await stack.process.stop()
+          try await fails(file, .unreachable, saying: "connection refused")
+          // Again: the answer is that of another run, not the last one's.
+          try await fails(file, .unreachable, saying: "connection refused")
+        }
+      }
+    }
+  }
+
+  @Test func aRunThatFindsTheDatabaseLockedIsNoSuccess() async throws {
+    try await Stack.with { stack in
+      try await Scratch.with { scratch in
+        let database = scratch.path + "/a.db"
+        let file = try scratch.write(
+          "a.json", stack.configuration(database: database, more: "\"pollInterval\": 3600,"))
+        let other = try scratch.write("b.json", stack.configuration(database: scratch.path + "/b.db"))
+        try await RunningGateway.with(configuration: file) { _ in
+          let lock = try LockingProgram(database)
+          #expect(try await Binaries.doorbell("sync", "--config", other).code == ExitCode.ok.rawValue)
+          try PlainSQL.run(scratch.path + "/b.db", "INSERT INTO todos(title) VALUES ('x')")
+          #expect(try await Binaries.doorbell("sync", "--config", other).code == ExitCode.ok.rawValue)
+          try await fails(file, .database, saying: "write lock")
+          lock.end()
+          #expect(try await Binaries.doorbell("sync", "--config", file).code == ExitCode.ok.rawValue)
+        }
+      }
+    }
+  }
+
+  @Test func aRunWhoseDiskIsFullIsNoSuccess() async throws {
+    try await Stack.with { stack in
+      try await Scratch.with { scratch in
+        guard let disk = try await SmallDisk(scratch.path + "/disk") else { return }
+        let file = try scratch.write("a.json", stack.configuration(database: disk.path + "/a.db"))
+        let other = try scratch.write("b.json", stack.configuration(database: scratch.path + "/b.db"))
+        try await RunningGateway.with(configuration: file) { _ in
+          try disk.fill()
+          #expect(try await Binaries.doorbell("sync", "--config", other).code == ExitCode.ok.rawValue)
+          try PlainSQL.run(
+            scratch.path + "/b.db",
+            "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 100) "
+              + "INSERT INTO todos(title) SELECT printf('%.4000c', 'x') FROM n")
+          #expect(try await Binaries.doorbell("sync", "--config", other).code == ExitCode.ok.rawValue)
+          try await fails(file, .database, saying: "is full")
+          let status = try await Binaries.doorbell("status", "--config", file, "--json")
+          let error = try JSONValue(parsing: status.output.joined())["last_error"]
+          #expect(error?["code"] == "STORE")
+          #expect(error?["message"]?.stringValue?.contains("is full") == true)
+          disk.free()
+          #expect(try await Binaries.doorbell("sync", "--config", file).code == ExitCode.ok.rawValue)
+        }
+        await disk.unmount()
+      }
+    }
+  }
+
+  @Test func onlyARunThatBeganAfterTheQuestionAnswers() async throws {
+    try await Stack.with { stack in
+      try await Scratch.with { scratch in
+        let file = try scratch.write("a.json", stack.configuration(database: scratch.path + "/a.db"))
+        try await RunningGateway.with(configuration: file) { gateway in
+          gateway.process.send(signal: SIGSTOP)
+          let sync = try ChildProcess(executable: Binaries.doorbell, arguments: ["sync", "--config", file])
+          _ = try await sync.line(of: .errors, within: .seconds(60)) { $0.contains("sync.asked") }
+          gateway.process.send(signal: SIGCONT)
+          let ending = await sync.ending()
+          #expect(ending.code == ExitCode.ok.rawValue, "\(ending.errors)")
+          #expect(try JSONValue(parsing: ending.output.joined())["by"] == "run")
+        }
+      }
+    }
+  }
+
+  /// It ends before it does what it was asked: then the database is free, and the command does the work itself.
+  @Test func aRunThatIsKilledLeavesTheWorkToTheCommand() async throws {
+    try await Stack.with { stack in
+      try await Scratch.with { scratch in
+        let file = try scratch.write("a.json", stack.configuration(database: scratch.path + "/a.db"))
+        try await RunningGateway.with(configuration: file) { gateway in
+          gateway.process.send(signal: SIGSTOP)
+          let sync = try ChildProcess(executable: Binaries.doorbell, arguments: ["sync", "--config", file])
+          _ = try await sync.line(of: .errors, within: .seconds(60)) { $0.contains("sync.asked") }
+          gateway.process.send(signal: SIGKILL)
+          let ending = await sync.ending()
+          #expect(ending.code == ExitCode.ok.rawValue, "\(ending.errors)")
+          #expect(try JSONValue(parsing: ending.output.joined())["by"] == "sync")
+        }
+      }
+    }
+  }
+
+  /// A signal would end an app that does not expect it. This process is one.
+  @Test func anAppThatHoldsTheDatabaseIsNotSignalled() async throws {
+    try await Stack.with { stack in
+      try await Scratch.with { scratch in
+        let database = scratch.path + "/a.db"
+        let file = try scratch.write("a.json", stack.configuration(database: database))
+        #expect(try await Binaries.doorbell("sync", "--config", file).code == ExitCode.ok.rawValue)
+        let client = KizunaSyncClient()
+        try await client.create(
+          KizunaSyncClientConfig(
+            tables: ["todos": .init(bucket: .byOwner("owner_id"))], databasePath: database,
+            remote: .init(url: stack.url, publishableKey: stack.publishableKey)))
+        try await fails(file, .locked, saying: "process \(getpid()) ", "stop it first")
+        await client.dispose()
       }
     }
   }

@@ -31,10 +31,11 @@ public actor Gateway {
   private let signedIn: SignedInClient
   private let parts: GatewayParts
   private let log: HostLog
-  private let journal: GatewayJournal
+  private nonisolated let journal: GatewayJournal
+  private let recorder: RunRecorder
   private let busy: BusyRetry
   private var tokens: SessionSubscription?
-  private nonisolated let endings = Locked<[SessionSubscription]>([])
+  private nonisolated let endings: GatewayEndings
 
   /// Nanoseconds a run that is under way at `stop` may take to its end; then it is cut off and sent again later.
   private static let settleTime: UInt64 = .seconds(4)
@@ -49,7 +50,9 @@ public actor Gateway {
     let parts = parts ?? .live(maximumIdle: configuration.pollInterval + configuration.resumeThreshold)
     let signedIn = SignedInClient(configuration, parts: parts, log: log)
     let session = signedIn.session
-    let journal = GatewayJournal(http: signedIn.http, log: log, onTrace: onTrace)
+    let recorder = RunRecorder(database: configuration.database, clock: parts.clock, log: log)
+    let journal = GatewayJournal(http: signedIn.http, recorder: recorder, log: log, onTrace: onTrace)
+    let endings = GatewayEndings()
     var realtime = RealtimeConfiguration(url: configuration.url, apiKey: configuration.publishableKey.value)
     if let url = configuration.realtimeURL { realtime.endpoint = .webSocket(url) }
     realtime.policy = configuration.realtimePolicy
@@ -61,6 +64,8 @@ public actor Gateway {
     self.log = log
     self.signedIn = signedIn
     self.journal = journal
+    self.recorder = recorder
+    self.endings = endings
     self.session = session
     self.connection = connection
     client = signedIn.client
@@ -82,13 +87,15 @@ public actor Gateway {
           return true
         } catch {
           journal.noSession(error)
+          if signedIn.isRefusedFromTheStart(error) { endings.end(error) }
           return false
         }
       },
       sync: { try await signedIn.sync() },
       onError: { [busy] in
-        journal.failed($0)
         busy.failed($0)
+        guard let error = journal.failed($0) else { return }
+        if signedIn.isRefusedFromTheStart(error) { endings.end(error) }
       },
       needsReset: { (try? await signedIn.client.checkpoint().softBlocked) ?? false })
   }
@@ -100,20 +107,26 @@ public actor Gateway {
   /// A server that cannot be reached stops only the very first start, where a wrong address is the likely cause; a
   /// database that was in step before is served until the server is back.
   ///
+  /// - Parameter isWokenByHangup: the process calls `wake()` on SIGHUP. Then another process may send it one, to ask
+  ///   for a run.
   /// - Throws: `GatewayError`; nothing is left running then, and the gateway cannot be started again.
-  public func start() async throws(GatewayError) {
+  public func start(isWokenByHangup: Bool = false) async throws(GatewayError) {
     precondition(state == .new, "a gateway is started once")
     state = .running
+    let started = SystemClock.monotonic
     do throws(GatewayError) {
       try await signedIn.open()
+      recorder.begin(isWokenByHangup: isWokenByHangup)
       do throws(GatewayError) {
         try await signedIn.signIn()
       } catch {
+        recorder.failed(startedAt: started, error, code: nil)
         guard error.kind == .unreachable, await wasInStep() else { throw error }
         journal.noSession(error)
       }
     } catch {
       state = .stopped
+      await recorder.end()
       await signedIn.close()
       await parts.shutdown()
       throw error
@@ -139,22 +152,36 @@ public actor Gateway {
   public nonisolated func wake() {
     log.info("gateway.woken")
     connection.hint(.manual)
-    scheduler.wake(reason: .foreground)
-    Task { await session.retryNow(afterRefusal: true) }
+    guard session.failure != nil else { return run() }
+    Task { [self] in
+      // First: a run that meets a session in its pause would only be told so.
+      await session.retryNow(afterRefusal: true)
+      run()
+    }
   }
 
-  /// Calls `handler` when the gateway can do nothing any more without a new start: its database was deleted or replaced,
-  /// or the one token it was given has expired or was refused and there is no other way to sign in. Stop it then.
+  private nonisolated func run() {
+    scheduler.wake(reason: .foreground)
+    if scheduler.health().phase == .offline { journal.cannotRun() }
+  }
+
+  /// Calls `handler` once when the gateway can do nothing any more without a new start. Stop it then.
+  ///
+  /// That is when its database was deleted or replaced, when the server refuses the credentials on their very first use,
+  /// and when the one token it was given has expired or was refused and there is no other way to sign in. Credentials
+  /// that were taken once are waited for.
   public nonisolated func onEnd(_ handler: @escaping @Sendable (GatewayError) -> Void) {
-    client.onFileLost { error in
-      handler(GatewayError(error.code == ErrorCode.storeUnavailable.rawValue ? .locked : .database, error.message))
+    endings.add(handler)
+    client.onFileLost { [endings] error in
+      endings.end(
+        GatewayError(error.code == ErrorCode.storeUnavailable.rawValue ? .locked : .database, error.message))
     }
     guard case .accessToken(let secret) = configuration.session else { return }
     if case .file = secret.source { return }
-    let subscription = session.onToken { [session] token in
-      if token == nil { handler(session.failure.map(GatewayError.init) ?? Self.tokenOver) }
-    }
-    endings.withLock { $0.append(subscription) }
+    endings.keep(
+      session.onToken { [session, endings] token in
+        if token == nil { endings.end(session.failure.map(GatewayError.init) ?? Self.tokenOver) }
+      })
   }
 
   private static let tokenOver = GatewayError(
@@ -173,6 +200,7 @@ public actor Gateway {
     await settle()
     journal.end()
     await connection.stop()
+    await recorder.end()
     await signedIn.close()
     await parts.shutdown()
     log.info("gateway.stopped")

@@ -57,7 +57,7 @@ extension GatewayError {
 
   /// Sorts an error of the client.
   ///
-  /// - Parameter exchange: the last call of the server, which tells a missing network from a refused token; the
+  /// - Parameter exchange: the last call of the run, which tells a missing network from a refused token; the
   ///   catalogue's code is the same for both.
   init(_ error: KizunaSyncError, last exchange: ObservedHTTP.Exchange?) {
     let kind: Kind =
@@ -66,13 +66,34 @@ extension GatewayError {
       case .store, .storeBusy, .storeUnavailable: .database
       case .remote:
         switch exchange?.outcome {
-        case .answered(status: 401, _): .authentication
+        case .answered where exchange?.refusal != nil: .authentication
         case .failed: .unreachable
-        case .answered(let status, _) where status >= 500: .unreachable
+        case .answered(let status, _) where status >= 500 || status == 408 || status == 429: .unreachable
         default: .other
         }
       default: .other
       }
-    self.init(kind, error.message)
+    self.init(kind, FailureSentence.of(error, last: exchange))
+  }
+
+  /// Sorts whatever ended a run.
+  init(run error: any Error, last exchange: ObservedHTTP.Exchange?) {
+    switch error {
+    case let error as GatewayError: self = error
+    case let error as KizunaSyncError: self.init(error, last: exchange)
+    case let error as SessionFailure: self.init(error)
+    // Of a type nobody here knows the words.
+    default: self.init(.other, "the run failed with an error of type \(type(of: error))")
+    }
+  }
+
+  /// The catalogue's code for an error that did not bring one.
+  var code: ErrorCode {
+    switch kind {
+    case .configuration: .configInvalid
+    case .locked: .storeUnavailable
+    case .database: .store
+    case .authentication, .unreachable, .other: .remote
+    }
   }
 }

@@ -5,8 +5,8 @@ import SupabaseSession
 
 /// Writes what the parts of a gateway report into the log, one line per event, and follows rings through them.
 ///
-/// Lines hold counts, durations, codes and names of tables. An error's own text is written only where this package made
-/// it: what a database answers may quote values.
+/// Lines hold counts, durations, codes, names of tables and the sentences of `FailureSentence`; never what a database
+/// answers, which may quote values.
 final class GatewayJournal: Sendable {
   private struct State {
     var tracer = RingTracer()
@@ -16,18 +16,22 @@ final class GatewayJournal: Sendable {
     var wasOffline = false
     /// Runs are skipped because nobody is signed in.
     var lacksSession = false
+    /// Why the run that is about to end ends badly.
+    var failure: (error: GatewayError, code: String?)?
     var endings: [() -> Void] = []
     var status: Task<Void, Never>?
   }
 
   private let state: Locked<State>
   private let http: ObservedHTTP
+  private let recorder: RunRecorder
   private let log: HostLog
   private let onTrace: (@Sendable (RingTrace) -> Void)?
 
-  init(http: ObservedHTTP, log: HostLog, onTrace: (@Sendable (RingTrace) -> Void)?) {
+  init(http: ObservedHTTP, recorder: RunRecorder, log: HostLog, onTrace: (@Sendable (RingTrace) -> Void)?) {
     state = Locked(State())
     self.http = http
+    self.recorder = recorder
     self.log = log
     self.onTrace = onTrace
   }
@@ -52,10 +56,11 @@ final class GatewayJournal: Sendable {
 
   /// A run ended.
   private func finished(_ run: KizunaSyncRunReport) {
-    let (trace, rows) = state.withLock { state -> (RingTrace?, Int) in
+    let (trace, rows, failure) = state.withLock { state -> (RingTrace?, Int, (GatewayError, String?)?) in
       defer {
         state.pull = nil
         state.pulledRows = 0
+        state.failure = nil
       }
       if run.outcome == .success { state.lacksSession = false }
       let trace = state.tracer.finished(
@@ -63,7 +68,13 @@ final class GatewayJournal: Sendable {
           wokenAt: run.wokenAt, startedAt: run.startedAt, succeeded: run.outcome == .success && state.pulledRows > 0,
           pull: state.pull.map { ($0.requestSentAt, $0.responseReceivedAt) }, committedAt: state.pull?.committedAt ?? 0)
       )
-      return (trace, state.pulledRows)
+      return (trace, state.pulledRows, state.failure)
+    }
+    // One that was cut off says nothing about the server or the disk.
+    if run.outcome == .success {
+      recorder.succeeded(startedAt: run.startedAt)
+    } else if let (error, code) = failure {
+      recorder.failed(startedAt: run.startedAt, error, code: code)
     }
     if run.outcome == .success {
       let milliseconds = JSONNumber((run.finishedAt - run.startedAt).inMilliseconds.rounded()).map(JSONValue.number)
@@ -77,28 +88,48 @@ final class GatewayJournal: Sendable {
     onTrace?(trace)
   }
 
-  func failed(_ error: any Error) {
-    guard !(error is CancellationError) else { return }
+  /// The run under way threw this.
+  /// - Returns: what it was; nil when the run was merely cut off.
+  @discardableResult
+  func failed(_ thrown: any Error) -> GatewayError? {
+    guard !(thrown is CancellationError) else { return nil }
+    let error = GatewayError(run: thrown, last: http.last)
+    let code = (thrown as? KizunaSyncError)?.code
+    state.withLock { state in
+      state.failure = (error, code)
+      // The next token is worth a run at once, as when there was none.
+      if error.kind == .authentication { state.lacksSession = true }
+    }
     var fields: [(String, JSONValue)] = [
-      ("code", .string((error as? KizunaSyncError)?.code ?? "\(type(of: error))"))
+      ("code", .string(code ?? error.code.rawValue)), ("kind", .string(error.kind.rawValue)),
+      ("message", .string(error.message)),
     ]
-    switch http.last?.outcome {
-    case .failed(let failure): fields += [("reason", .string(failure.message))]
-    case .answered(let status, let code) where !(200..<300).contains(status):
+    if case .answered(let status, let code) = http.last?.outcome, !(200..<300).contains(status) {
       fields += [("status", .int(status)), ("server_code", .string(orNull: code))]
-    default: break
     }
     log.log(.warning, "gateway.sync_failed", fields: fields)
+    return error
   }
 
   func noSession(_ error: GatewayError) {
     let isNews = state.withLock { state -> Bool in
-      defer { state.lacksSession = true }
+      defer {
+        state.lacksSession = true
+        state.failure = (error, nil)
+      }
       return !state.lacksSession
     }
     log.log(
       isNews ? .warning : .debug, "gateway.no_session",
       ["kind": .string(error.kind.rawValue), "reason": .string(error.message)])
+  }
+
+  /// A run that was asked for cannot even begin, because the network path is down.
+  func cannotRun() {
+    recorder.failed(
+      startedAt: SystemClock.monotonic,
+      GatewayError(.unreachable, "this host has no route to the server; the next run follows when it has one"),
+      code: nil)
   }
 
   /// Whether runs were skipped for want of a session; true once.

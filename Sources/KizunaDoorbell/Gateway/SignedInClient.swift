@@ -67,17 +67,44 @@ final class SignedInClient: Sendable {
 
   /// One push and pull. A token the server refuses is reported to the session, which gets another.
   ///
-  /// - Throws: `KizunaSyncError`, `CancellationError`.
+  /// Until the server has taken the credentials once, a refusal is answered at once with the session's next token: the
+  /// first one may come from an earlier process. Later refusals end the run, and the next one has a new token.
+  /// - Throws: `KizunaSyncError`, `CancellationError`, and on the first use of the credentials `GatewayError`.
   func sync() async throws {
+    do {
+      try await attempt()
+    } catch let error as KizunaSyncError {
+      guard isRefused(error), !http.wasAccepted else { throw error }
+      let refusal = GatewayError(error, last: http.last)
+      do throws(GatewayError) {
+        try await signIn()
+      } catch {
+        // That there is no other token is no news; why this one was refused is.
+        throw error.kind == .authentication ? refusal : error
+      }
+      try await attempt()
+    }
+  }
+
+  private func attempt() async throws {
     let token = session.currentToken
+    http.forget()
     do {
       try await client.sync()
     } catch {
-      if error is KizunaSyncError, let token, case .answered(status: 401, _) = http.last?.outcome {
-        await session.invalidate(token.value)
-      }
+      if isRefused(error), let token { await session.invalidate(token.value) }
       throw error
     }
+  }
+
+  private func isRefused(_ error: any Error) -> Bool {
+    error is KizunaSyncError && http.last?.refusal != nil
+  }
+
+  /// Whether a run ended because the server refused the credentials on their very first use in this process. Nothing has
+  /// shown then that they are worth waiting for.
+  func isRefusedFromTheStart(_ error: GatewayError) -> Bool {
+    error.kind == .authentication && !http.wasAccepted
   }
 
   /// Ends the client, then the session.

@@ -27,48 +27,45 @@ public enum SingleSync {
   ) async throws(GatewayError) -> SyncSummary {
     let parts = parts ?? .live()
     let signedIn = SignedInClient(configuration, parts: parts, log: log)
+    let recorder = RunRecorder(database: configuration.database, clock: parts.clock, log: log)
     let result: Result<SyncSummary, GatewayError>
     do throws(GatewayError) {
-      result = .success(try await run(signedIn))
+      result = .success(try await run(signedIn, recorder))
     } catch {
       result = .failure(error)
     }
+    // While the lock is held: nobody else may write the record.
+    await recorder.end()
     await signedIn.close()
     await parts.shutdown()
     return try result.get()
   }
 
-  private static func run(_ signedIn: SignedInClient) async throws(GatewayError) -> SyncSummary {
+  private static func run(
+    _ signedIn: SignedInClient, _ recorder: RunRecorder
+  ) async throws(GatewayError) -> SyncSummary {
     let started = SystemClock.monotonic
     try await signedIn.open()
-    try await signedIn.signIn()
+    recorder.begin(isWokenByHangup: false)
     do {
+      try await signedIn.signIn()
       let client = signedIn.client
       let known = Set(try await client.rejections(includeDismissed: true).map(\.mutationId))
-      try await sync(signedIn)
+      try await signedIn.sync()
       let checkpoint = try await client.checkpoint()
       let refused = try await client.rejections(includeDismissed: true).filter { !known.contains($0.mutationId) }
-      return SyncSummary(
+      let summary = SyncSummary(
         outboxDepth: try await client.outboxDepth(), rejected: refused.count, cursor: checkpoint.cursor,
         softBlock: checkpoint.softBlocked ? checkpoint.softBlockReason ?? "blocked" : nil,
         duration: SystemClock.monotonic - started)
-    } catch let error as KizunaSyncError {
-      throw GatewayError(error, last: signedIn.http.last)
-    } catch let error as GatewayError {
-      throw error
+      recorder.succeeded(startedAt: started)
+      return summary
+    } catch is CancellationError {
+      throw GatewayError(.other, "interrupted")
     } catch {
-      throw GatewayError(.other, "\(error)")
-    }
-  }
-
-  /// Once more with a fresh token when the server refused the first one.
-  private static func sync(_ signedIn: SignedInClient) async throws {
-    do {
-      try await signedIn.sync()
-    } catch let error as KizunaSyncError {
-      guard GatewayError(error, last: signedIn.http.last).kind == .authentication else { throw error }
-      try await signedIn.signIn()
-      try await signedIn.sync()
+      let failure = GatewayError(run: error, last: signedIn.http.last)
+      recorder.failed(startedAt: started, failure, code: (error as? KizunaSyncError)?.code)
+      throw failure
     }
   }
 }

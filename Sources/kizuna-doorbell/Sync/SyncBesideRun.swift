@@ -3,42 +3,128 @@ import HostKit
 import KizunaDoorbell
 import KizunaSync
 
-/// A sync that another process does: the running gateway is woken, and the queue watched until it is empty.
-enum SyncBesideRun {
-  private static let patience: UInt64 = .seconds(30)
-  /// The queue is looked at this often; nothing tells another process that it is empty.
-  private static let interval: UInt64 = .milliseconds(20)
-
-  static func run(_ configuration: GatewayConfiguration, pid: Int32, log: HostLog) async throws -> ExitCode {
-    let started = SystemClock.monotonic
-    let before = try await status(of: configuration)
-    guard kill(pid, SIGHUP) == 0 else {
-      throw CommandFailure(
-        .locked, "process \(pid) synchronises the database and cannot be woken: \(String(cString: strerror(errno)))")
-    }
-    log.info("sync.asked", ["pid": .int(Int(pid))])
-    var status = before
-    while status.outboxDepth > 0, SystemClock.monotonic - started < patience {
-      try await SystemClock.shared.sleep(nanoseconds: interval)
-      status = try await self.status(of: configuration)
-    }
-    let rejected = max(0, status.rejections - before.rejections)
-    let isDelivered = status.outboxDepth == 0 && rejected == 0 && status.softBlock == nil
-    StandardStreams.print(
-      JSONWriter.text([
-        "ok": .bool(isDelivered), "outbox_depth": .int(status.outboxDepth), "rejected": .int(rejected),
-        "cursor": .string(status.cursor), "blocked": .string(orNull: status.softBlock),
-        "duration_ms": .int(Int((SystemClock.monotonic - started).inMilliseconds.rounded())), "by": "run",
-      ]))
-    if let block = status.softBlock { StandardStreams.printError("kizuna-doorbell: \(SoftBlock.sentence(block))") }
-    return isDelivered ? .ok : .workLeft
+/// A sync that another process does: the running gateway is asked for a run, and the end of one that began afterwards is
+/// waited for. Its result is this command's.
+struct SyncBesideRun {
+  private enum Event: Sendable {
+    /// The holder wrote how a run ended.
+    case recorded
+    /// Nobody holds the database any more.
+    case released
+    case overdue
   }
 
-  private static let thread = SerialThread(name: "kizuna-status")
+  /// How long the holder may take to say that it takes requests: it does so when the database is open.
+  private static let patienceToAsk: UInt64 = .seconds(10)
+  /// How long its run may take. A server that does not answer costs it half a minute.
+  private static let patienceForRun: UInt64 = .seconds(120)
+  /// How long other programs' new writes may keep the queue from being empty after a run that ended well.
+  private static let patienceForQueue: UInt64 = .seconds(10)
 
-  private static func status(of configuration: GatewayConfiguration) async throws -> KizunaSyncReplicaStatus {
+  private let configuration: GatewayConfiguration
+  private let pid: Int32
+  private let log: HostLog
+  private let started = SystemClock.monotonic
+  private let thread = SerialThread(name: "kizuna-status")
+  private let events: AsyncStream<Event>
+  private let notify: AsyncStream<Event>.Continuation
+
+  init(_ configuration: GatewayConfiguration, pid: Int32, log: HostLog) {
+    self.configuration = configuration
+    self.pid = pid
+    self.log = log
+    (events, notify) = AsyncStream.makeStream(of: Event.self)
+  }
+
+  /// - Returns: nil when the holder ended first: the database is free now.
+  /// - Throws: `GatewayError`, `KizunaSyncError`, `HostFileError`.
+  func run() async throws -> ExitCode? {
+    let database = configuration.database
+    let before = try await status()
+    let watch = try RunRecordFile.watch(database: database) { [notify] in notify.yield(.recorded) }
+    defer { watch.cancel() }
+    KizunaSyncReplicaStatus.whenReleased(database: database) { [notify] in notify.yield(.released) }
+    var timer = deadline(Self.patienceToAsk)
+    defer { timer.cancel() }
+    var asked = AskedRun(holder: pid)
+    var isQueueLeft = false
+    // The record may be there already.
+    notify.yield(.recorded)
+
+    for await event in events {
+      switch event {
+      case .released: return nil
+      case .overdue where isQueueLeft: return report(try await status(), before)
+      case .overdue: throw asked.isAsked ? overdue : takesNoRequests
+      case .recorded: break
+      }
+      switch asked.step(await record()) {
+      case .wait: break
+      case .refuse: throw takesNoRequests
+      case .ask:
+        asked.ask(at: SystemClock.monotonic)
+        guard kill(pid, SIGHUP) == 0 else {
+          if errno == ESRCH { break }
+          throw GatewayError(
+            .locked, "process \(pid) synchronises the database and cannot be asked: \(String(cString: strerror(errno)))"
+          )
+        }
+        log.info("sync.asked", ["pid": .int(Int(pid))])
+        timer.cancel()
+        timer = deadline(Self.patienceForRun)
+      case .failed(let error): throw error
+      case .succeeded:
+        let now = try await status()
+        guard now.outboxDepth > 0, now.softBlock == nil else { return report(now, before) }
+        // Written while the run ended, perhaps: another one follows by itself.
+        asked.ask(at: SystemClock.monotonic)
+        if !isQueueLeft {
+          isQueueLeft = true
+          timer.cancel()
+          timer = deadline(Self.patienceForQueue)
+        }
+      }
+    }
+    throw CancellationError()
+  }
+
+  private func deadline(_ patience: UInt64) -> any HostTimer {
+    SystemClock.shared.schedule(after: patience) { [notify] in notify.yield(.overdue) }
+  }
+
+  private var takesNoRequests: GatewayError {
+    GatewayError(
+      .locked,
+      "process \(pid) synchronises the database and takes no requests, as it is not kizuna-doorbell run; stop it first")
+  }
+
+  private var overdue: GatewayError {
+    GatewayError(
+      .other,
+      "process \(pid) was asked to synchronise and has not finished within \(Self.patienceForRun / 1_000_000_000) s; see its log"
+    )
+  }
+
+  private func report(_ status: KizunaSyncReplicaStatus, _ before: KizunaSyncReplicaStatus) -> ExitCode {
+    SyncReport(
+      outboxDepth: status.outboxDepth, rejected: max(0, status.rejections - before.rejections), cursor: status.cursor,
+      softBlock: status.softBlock, duration: SystemClock.monotonic - started, by: "run"
+    ).print()
+  }
+
+  // MARK: On a thread that may block
+
+  private func record() async -> RunRecord? {
+    await withCheckedContinuation { continuation in
+      thread.run { [configuration] in
+        continuation.resume(returning: RunRecordFile.read(ofDatabase: configuration.database))
+      }
+    }
+  }
+
+  private func status() async throws -> KizunaSyncReplicaStatus {
     try await withCheckedThrowingContinuation { continuation in
-      thread.run {
+      thread.run { [configuration] in
         continuation.resume(with: Result { try KizunaSyncReplicaStatus.read(databasePath: configuration.database) })
       }
     }

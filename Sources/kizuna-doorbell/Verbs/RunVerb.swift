@@ -19,7 +19,7 @@ enum RunVerb {
     let configuration = try ConfigurationOption.load(arguments, log: log)
     let gateway = Gateway(configuration, log: log)
     ProcessSignals.shared.onWake { gateway.wake() }
-    try await gateway.start()
+    try await gateway.start(isWokenByHangup: true)
     let end = await firstEnd(of: gateway)
     let watchdog = SystemClock.shared.schedule(after: stopDeadline) {
       log.warning("gateway.stop_overdue")

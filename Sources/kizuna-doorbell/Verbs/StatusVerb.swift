@@ -31,12 +31,19 @@ enum StatusVerb {
         "attempts": .int(write.attempts), "last_error": .string(orNull: write.lastError),
       ]
     }
+    let error = status.lastError.map { error -> JSONValue in
+      [
+        "code": .string(error.code), "message": .string(error.message),
+        "at": .string(UTCTimestamp.text(milliseconds: error.at)),
+      ]
+    }
     return [
       "database": .string(configuration.database), "cursor": .string(status.cursor),
       "client_id": .string(orNull: status.clientID), "outbox_depth": .int(status.outboxDepth),
       "oldest_write": oldest ?? nil, "rejections": .int(status.rejections), "overwrites": .int(status.overwrites),
       "parked_rows": .int(status.parkedRows), "blocked": .string(orNull: status.softBlock),
       "last_sync": .string(orNull: status.lastSyncAt.map(UTCTimestamp.text(milliseconds:))),
+      "last_error": error ?? nil,
       "tables": .object(tables(status)), "problem": .string(orNull: status.problem),
       "running": .bool(status.holder != nil), "pid": status.holder?.processID.map { .int(Int($0)) } ?? nil,
     ]
@@ -63,6 +70,10 @@ enum StatusVerb {
       "last sync   \(status.lastSyncAt.map { "\(UTCTimestamp.text(milliseconds: $0)), or up to a minute later" } ?? "never")",
       "outbox      \(status.outboxDepth) write\(status.outboxDepth == 1 ? "" : "s")",
     ]
+    if let error = status.lastError {
+      lines.insert(
+        "last error  \(UTCTimestamp.text(milliseconds: error.at)), \(error.code): \(error.message)", at: 3)
+    }
     if let write = status.oldestWrite {
       let error = write.lastError.map { ", last error: \($0)" } ?? ""
       lines.append(

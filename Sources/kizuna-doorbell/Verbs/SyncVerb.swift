@@ -14,25 +14,26 @@ enum SyncVerb {
   private static func run(_ arguments: Arguments) async throws -> ExitCode {
     let log = LogOutput.log(from: arguments)
     let configuration = try ConfigurationOption.load(arguments, log: log)
-    do throws(GatewayError) {
-      return report(try await SingleSync.run(configuration, log: log))
-    } catch {
-      guard error.kind == .locked,
-        let pid = KizunaSyncReplicaStatus.holder(ofDatabase: configuration.database)?.processID
-      else { throw error }
-      return try await SyncBesideRun.run(configuration, pid: pid, log: log)
-    }
-  }
-
-  private static func report(_ summary: SyncSummary) -> ExitCode {
-    StandardStreams.print(
-      JSONWriter.text([
-        "ok": .bool(summary.isDelivered), "outbox_depth": .int(summary.outboxDepth),
-        "rejected": .int(summary.rejected), "cursor": .string(summary.cursor),
-        "blocked": .string(orNull: summary.softBlock),
-        "duration_ms": .int(Int(summary.duration.inMilliseconds.rounded())), "by": "sync",
-      ]))
-    if let block = summary.softBlock { StandardStreams.printError("kizuna-doorbell: \(SoftBlock.sentence(block))") }
-    return summary.isDelivered ? .ok : .workLeft
+    var failure: GatewayError
+    // A second time when the holder ended before it did what it was asked.
+    var triesLeft = 2
+    repeat {
+      do throws(GatewayError) {
+        let summary = try await SingleSync.run(configuration, log: log)
+        return SyncReport(
+          outboxDepth: summary.outboxDepth, rejected: summary.rejected, cursor: summary.cursor,
+          softBlock: summary.softBlock, duration: summary.duration, by: "sync"
+        ).print()
+      } catch {
+        failure = error
+      }
+      guard failure.kind == .locked else { throw failure }
+      let holder = KizunaSyncReplicaStatus.holder(ofDatabase: configuration.database)
+      if let pid = holder?.processID, let code = try await SyncBesideRun(configuration, pid: pid, log: log).run() {
+        return code
+      }
+      triesLeft -= 1
+    } while triesLeft > 0
+    throw failure
   }
 }

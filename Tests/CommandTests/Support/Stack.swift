@@ -38,6 +38,18 @@ struct Stack: Sendable {
     return text
   }
 
+  /// An access token of the first user.
+  func signIn() async throws -> String {
+    let curl = try ChildProcess(
+      executable: "/usr/bin/curl",
+      arguments: [
+        "--silent", "--noproxy", "*", "-H", "apikey: \(publishableKey)", "-H", "Content-Type: application/json",
+        "-d", #"{"email":"\#(Self.email)","password":"\#(Self.password)"}"#, url + "/auth/v1/token?grant_type=password",
+      ])
+    let answer = try JSONValue(parsing: await curl.ending().output.joined())
+    return try Self.text(answer["access_token"])
+  }
+
   /// The text of a configuration for this server.
   func configuration(
     database: String, url: String? = nil, key: String? = nil, session: String? = nil, more: String = ""

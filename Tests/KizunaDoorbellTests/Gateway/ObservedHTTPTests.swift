@@ -30,7 +30,38 @@ private struct FakeHTTP: HTTPTransport {
     #expect(http.last == .init(function: "pull", sentAt: 5, receivedAt: 9, outcome: .answered(status: 200, code: nil)))
     _ = try await http.send(request("/rest/v1/rpc/push"))
     #expect(http.last?.outcome == .answered(status: 401, code: "PGRST301"))
+    #expect(http.last?.refusal == .token)
+    #expect(http.wasAccepted)
     #expect(http.last("pull")?.outcome == .answered(status: 200, code: nil))
+  }
+
+  private static let answers: [(Int, String, ObservedHTTP.Refusal?)] = [
+    (401, #"{"code":"PGRST303","message":"JWT expired"}"#, .expired),
+    (401, #"{"code":"PGRST301","message":"JWT expired"}"#, .expired),
+    (401, #"{"code":"PGRST301","message":"JWSError JWSInvalidSignature"}"#, .token),
+    (401, #"{"message":"Invalid API key"}"#, .key), (403, #"{"message":"No API key found in request"}"#, .key),
+    (401, "", .token), (401, "<html>", .token), (403, "", .token), (403, #"{"code":"PGRST301"}"#, .token),
+    (403, #"{"code":"42501","message":"permission denied for table todos"}"#, nil), (404, "", nil), (500, "", nil),
+    (400, #"{"message":"Invalid API key"}"#, nil),
+  ]
+
+  @Test(arguments: answers)
+  func tellsWhatARefusalIsAbout(status: Int, body: String, refusal: ObservedHTTP.Refusal?) async throws {
+    let http = ObservedHTTP(FakeHTTP { _ in HTTPResponse(status: status, body: Array(body.utf8)) })
+    _ = try await http.send(request("/rest/v1/rpc/pull"))
+    #expect(http.last?.refusal == refusal)
+    #expect(!http.wasAccepted)
+    http.forget()
+    #expect(http.last == nil)
+  }
+
+  @Test func oneAnswerAsAskedAcceptsTheCredentials() async throws {
+    let statuses = Locked([200, 401])
+    let http = ObservedHTTP(FakeHTTP { _ in HTTPResponse(status: statuses.withLock { $0.removeFirst() }) })
+    _ = try await http.send(request("/rest/v1/rpc/pull"))
+    #expect(http.wasAccepted)
+    _ = try await http.send(request("/rest/v1/rpc/pull"))
+    #expect(http.wasAccepted)
   }
 
   @Test func remembersWhyNoAnswerCame() async {

@@ -1,0 +1,48 @@
+import KizunaSync
+
+/// A run that another process was asked for, and how its end is told from those of runs that had begun before. Pure.
+package struct AskedRun: Sendable, Equatable {
+  package enum Step: Sendable, Equatable {
+    /// The holder has not said yet that it takes requests.
+    case wait
+    /// It takes them: ask.
+    case ask
+    /// It does not: it is no gateway, or one inside an app that has not said how it is woken.
+    case refuse
+    /// A run that began after the request ended well.
+    case succeeded
+    case failed(GatewayError)
+  }
+
+  /// The process that holds the database.
+  private let holder: Int32
+  /// When it was asked, `CLOCK_MONOTONIC`, which all processes of a host share; nil before.
+  private var askedAt: UInt64?
+
+  package init(holder: Int32) {
+    self.holder = holder
+  }
+
+  package var isAsked: Bool { askedAt != nil }
+
+  /// - Parameter record: what the database's record says now.
+  package func step(_ record: RunRecord?) -> Step {
+    guard let record, record.processID == holder else { return .wait }
+    guard let askedAt else { return record.isWokenByHangup ? .ask : .refuse }
+    // A run that began before may have missed what was written since.
+    guard record.startedAt >= askedAt else { return .wait }
+    return record.failure.map { .failed(GatewayError($0)) } ?? .succeeded
+  }
+
+  /// The request is about to be sent, or is to be answered by yet another run.
+  package mutating func ask(at now: UInt64) {
+    askedAt = now
+  }
+}
+
+extension GatewayError {
+  /// What another process noted.
+  init(_ failure: RunRecord.Failure) {
+    self.init(Kind(rawValue: failure.kind) ?? .other, failure.message)
+  }
+}

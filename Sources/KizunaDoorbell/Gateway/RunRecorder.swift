@@ -1,0 +1,68 @@
+import HostKit
+import KizunaSync
+
+/// Writes how runs ended beside the database, for `status` and for those who asked for a run. On a thread of its own,
+/// because files block.
+///
+/// A file that cannot be written is reported once; synchronising goes on without it.
+final class RunRecorder: Sendable {
+  private let database: String
+  private let clock: any HostClock
+  private let log: HostLog
+  private let thread = SerialThread(name: "kizuna-record")
+  /// Touched on `thread` only.
+  private let file = Locked<RunRecordFile?>(nil)
+  private let isReported = Locked(false)
+
+  init(database: String, clock: any HostClock, log: HostLog) {
+    self.database = database
+    self.clock = clock
+    self.log = log
+  }
+
+  /// Call it once the database's lock is held.
+  func begin(isWokenByHangup: Bool) {
+    thread.run { [self] in
+      do throws(HostFileError) {
+        let opened = try RunRecordFile(database: database, isWokenByHangup: isWokenByHangup)
+        file.withLock { $0 = opened }
+      } catch { report(error) }
+    }
+  }
+
+  /// A run ended well.
+  /// - Parameter startedAt: `CLOCK_MONOTONIC`.
+  func succeeded(startedAt: UInt64) {
+    note(startedAt: startedAt, nil)
+  }
+
+  /// A run failed, or could not even begin.
+  func failed(startedAt: UInt64, _ error: GatewayError, code: String?) {
+    note(
+      startedAt: startedAt,
+      RunRecord.Failure(
+        kind: error.kind.rawValue, code: code ?? error.code.rawValue, message: error.message,
+        at: clock.wallMilliseconds))
+  }
+
+  private func note(startedAt: UInt64, _ failure: RunRecord.Failure?) {
+    thread.run { [self] in
+      guard let file = file.withLock({ $0 }) else { return }
+      do throws(HostFileError) { try file.note(startedAt: startedAt, failure: failure) } catch { report(error) }
+    }
+  }
+
+  private func report(_ error: HostFileError) {
+    let isFirst = isReported.withLock { isReported in
+      defer { isReported = true }
+      return !isReported
+    }
+    if isFirst { log.warning("gateway.record_not_written", ["reason": .string(error.description)]) }
+  }
+
+  /// Returns when everything is written and the file is closed.
+  func end() async {
+    thread.run { [self] in file.withLock { $0 = nil } }
+    await thread.stopAndWait()
+  }
+}

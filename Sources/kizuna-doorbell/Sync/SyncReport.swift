@@ -1,0 +1,26 @@
+import HostKit
+
+/// What `sync` prints, and the exit code that goes with it.
+struct SyncReport {
+  var outboxDepth: Int
+  var rejected: Int
+  var cursor: String
+  var softBlock: String?
+  /// Nanoseconds.
+  var duration: UInt64
+  /// Who did it: `sync` itself or a `run`.
+  var by: String
+
+  private var isDelivered: Bool { outboxDepth == 0 && rejected == 0 && softBlock == nil }
+
+  func print() -> ExitCode {
+    StandardStreams.print(
+      JSONWriter.text([
+        "ok": .bool(isDelivered), "outbox_depth": .int(outboxDepth), "rejected": .int(rejected),
+        "cursor": .string(cursor), "blocked": .string(orNull: softBlock),
+        "duration_ms": .int(Int(duration.inMilliseconds.rounded())), "by": .string(by),
+      ]))
+    if let softBlock { StandardStreams.printError("kizuna-doorbell: \(SoftBlock.sentence(softBlock))") }
+    return isDelivered ? .ok : .workLeft
+  }
+}

@@ -1,0 +1,67 @@
+import HTTPClient
+import HostKit
+import KizunaSync
+import Testing
+
+@testable import KizunaDoorbell
+
+@Suite struct FailureSentenceTests {
+  /// What a server says beside its code: it quotes a row.
+  private static let said = "Key (email)=(ann@example.com) already exists"
+
+  private func exchange(
+    _ status: Int, _ code: String? = nil, refusal: ObservedHTTP.Refusal? = nil
+  ) -> ObservedHTTP.Exchange {
+    ObservedHTTP.Exchange(
+      function: "push", sentAt: 1, receivedAt: 2, outcome: .answered(status: status, code: code), refusal: refusal)
+  }
+
+  private static let answers: [(Int, String?, ObservedHTTP.Refusal?, String)] = [
+    (401, "PGRST303", .expired, "has expired"), (401, nil, .key, "publishableKey"), (401, "PGRST301", .token, "token"),
+    (403, "42501", nil, "grants and policies"), (403, nil, nil, "forbids"), (404, "PGRST202", nil, "install"),
+    (406, "PGRST106", nil, "exposed schemas"), (409, "23505", nil, "oldest write"), (400, "22P02", nil, "oldest write"),
+    (400, "42703", nil, "compare its schema"), (413, nil, nil, "too large"), (429, nil, nil, "slow down"),
+    (500, "XX000", nil, "the server failed"), (503, nil, nil, "the server failed"), (301, nil, nil, "redirects"),
+    (418, nil, nil, "see its log"), (404, nil, nil, "url"), (400, "KZP01", nil, "syncMode"),
+  ]
+
+  @Test(arguments: answers)
+  func anAnswerIsSpelledWithoutItsText(status: Int, code: String?, refusal: ObservedHTTP.Refusal?, word: String) {
+    for catalogue in ["REMOTE", "PERMANENT_TRANSPORT"] {
+      let error = KizunaSyncError.engine(code: catalogue, message: "kizunasync.push failed: \(Self.said) (23505)")
+      let sentence = FailureSentence.of(error, last: exchange(status, code, refusal: refusal))
+      #expect(sentence.hasPrefix("kizunasync.push answered HTTP \(status)"))
+      #expect(sentence.contains(word), "\(sentence)")
+      if let code { #expect(sentence.contains(code)) }
+      #expect(!sentence.contains("ann@example.com"))
+    }
+  }
+
+  @Test func theNetworkAndOurOwnRefusalsSpeakForThemselves() {
+    let network = KizunaSyncError.engine(code: "REMOTE", message: "kizunasync.pull failed: x")
+    var exchange = exchange(0)
+    exchange.outcome = .failed(HTTPError(.unreachable, "example.com:443 cannot be reached: connection refused"))
+    #expect(
+      FailureSentence.of(network, last: exchange) == "example.com:443 cannot be reached: connection refused")
+    for code in ["STORE", "STORE_BUSY", "STORE_UNAVAILABLE", "BUCKET_UNSET", "JSON", "VERDICT_BIJECTION"] {
+      let error = KizunaSyncError.engine(code: code, message: "the disk is full")
+      #expect(FailureSentence.of(error, last: self.exchange(500)) == "the disk is full")
+    }
+    let nobody = KizunaSyncError.engine(code: "REMOTE", message: "AUTH_SESSION_MISSING: nobody is signed in")
+    #expect(FailureSentence.of(nobody, last: nil) == nobody.message)
+  }
+
+  @Test func kinds() {
+    func kind(_ code: String, _ exchange: ObservedHTTP.Exchange?) -> GatewayError.Kind {
+      GatewayError(KizunaSyncError.engine(code: code, message: "x"), last: exchange).kind
+    }
+    #expect(kind("REMOTE", exchange(401, refusal: .token)) == .authentication)
+    #expect(kind("REMOTE", exchange(403, refusal: .key)) == .authentication)
+    #expect(kind("REMOTE", exchange(403, "42501")) == .other)
+    for status in [408, 429, 500, 503] { #expect(kind("REMOTE", exchange(status)) == .unreachable) }
+    #expect(kind("STORE", exchange(500)) == .database)
+    #expect(kind("CONFIG_INVALID", nil) == .configuration)
+    #expect(GatewayError(run: HTTPError(.other, "a token"), last: nil).message.contains("HTTPError"))
+    #expect(!GatewayError(run: HTTPError(.other, "a token"), last: nil).message.contains("a token"))
+  }
+}
