@@ -1,3 +1,4 @@
+import Foundation
 import Glibc
 import HostKit
 import Testing
@@ -186,7 +187,40 @@ import Testing
       try await Scratch.with { scratch in
         try await sync(
           stack.configuration(database: scratch.path + "/none/a.db"), in: scratch, exits: .database,
-          saying: "none")
+          saying: "the directory \(scratch.path)/none of the database does not exist")
+      }
+    }
+  }
+
+  @Test func aDatabaseThatIsAFolder() async throws {
+    try await Stack.with { stack in
+      try await Scratch.with { scratch in
+        try await sync(
+          stack.configuration(database: scratch.path), in: scratch, exits: .database,
+          saying: "\(scratch.path) is a directory; name a file in it")
+        let status = try await Binaries.doorbell("status", "--config", scratch.path + "/gateway.json")
+        #expect(status.code == ExitCode.database.rawValue)
+        #expect(status.errors.first?.contains("is a directory; name a file in it") == true)
+      }
+    }
+  }
+
+  @Test(arguments: ["sqlite_x", "pragma_table_info", "_kizunasync_outbox"])
+  func aTableWithAReservedName(name: String) async throws {
+    try await Stack.with { stack in
+      try await Scratch.with { scratch in
+        let configuration = stack.configuration(database: "a.db")
+          .replacingOccurrences(of: "\"todos\"", with: "\"\(name)\"")
+        try await sync(configuration, in: scratch, exits: .configuration, saying: name)
+      }
+    }
+  }
+
+  @Test func aPathWithANUL() async throws {
+    try await Stack.with { stack in
+      try await Scratch.with { scratch in
+        try await sync(
+          stack.configuration(database: #"a\u0000.db"#), in: scratch, exits: .configuration, saying: "database", "NUL")
       }
     }
   }
@@ -202,7 +236,9 @@ import Testing
         let ending = await process.ending()
         chmod(scratch.path, 0o700)
         #expect(ending.code == ExitCode.database.rawValue, "\(ending.errors)")
-        #expect(ending.errors.last?.contains(scratch.path) == true)
+        #expect(
+          ending.errors.last?.contains("the directory \(scratch.path) of the database cannot be written") == true,
+          "\(ending.errors)")
       }
     }
   }

@@ -90,4 +90,30 @@ import Testing
       }
     }
   }
+
+  /// SQLite wants to write beside a database even to read it.
+  @Test(arguments: [true, false])
+  func permissionToReadIsEnough(isRunning: Bool) async throws {
+    try await Stack.with { stack in
+      try await Scratch.with { scratch in
+        let database = scratch.path + "/a.db"
+        let file = try scratch.write("a.json", stack.configuration(database: database), mode: 0o644)
+        chmod(scratch.path, 0o755)
+        func read() async throws {
+          let process = try await Unprivileged.start(["status", "--config", file, "--json"], mayNotWrite: scratch.path)
+          let ending = await process.ending()
+          #expect(ending.code == ExitCode.ok.rawValue, "\(ending.errors)")
+          let status = try JSONValue(parsing: ending.output.joined())
+          #expect(status["tables"]?["todos"]?["rows"] == 1)
+          #expect(status["running"] == .bool(isRunning))
+        }
+        try await RunningGateway.with(configuration: file) { _ in
+          try PlainSQL.run(database, "INSERT INTO todos(title) VALUES ('x')")
+          if isRunning { try await read() }
+        }
+        if !isRunning { try await read() }
+        chmod(scratch.path, 0o700)
+      }
+    }
+  }
 }

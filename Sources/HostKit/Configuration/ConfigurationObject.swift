@@ -215,7 +215,9 @@ public final class ConfigurationObject {
 
   /// A path, relative to the folder of the configuration file.
   public func path(_ key: String, required meaning: String? = nil) -> String? {
-    string(key, required: meaning).map { HostFile.resolve($0, in: report.directory) }
+    string(key, required: meaning) { text in
+      text.utf8.contains(0) ? "a path cannot hold a NUL character" : nil
+    }.map { HostFile.resolve($0, in: report.directory) }
   }
 
   /// A secret: a string, `{"file": path}` or `{"env": name}`. It is read at once, so that a missing file is reported

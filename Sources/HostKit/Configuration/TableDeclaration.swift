@@ -62,6 +62,11 @@ public struct TableDeclaration: Sendable, Hashable {
     return text.utf8.allSatisfy { (0x61...0x7A).contains($0) || (0x30...0x39).contains($0) || $0 == 0x5F }
   }
 
+  /// Whether SQLite keeps a name of a table for itself: it lets nobody make such a table, or has one of its own.
+  public static func isReserved(_ table: String) -> Bool {
+    table.hasPrefix("sqlite_") || table.hasPrefix("pragma_")
+  }
+
   /// Nil when a text can name a table or a column, else what is wrong.
   static func nameProblem(_ text: String) -> String? {
     isName(text) ? nil : "must start with a lower-case letter and hold only a to z, 0 to 9 and _"
@@ -77,7 +82,12 @@ extension TableDeclaration {
         tables.problem(nil, "\(tables.keys.count) tables are too many; at most \(maximumTables) can be synced")
       }
       return tables.members { name, object in
-        if let wrong = nameProblem(name) { object.problem(nil, "a table name \(wrong)") }
+        if let wrong = nameProblem(name) {
+          object.problem(nil, "a table name \(wrong)")
+        } else if isReserved(name) {
+          object.problem(
+            nil, "names that begin with sqlite_ or pragma_ are reserved by SQLite; call the table otherwise")
+        }
         return decode(object)
       }
     }

@@ -131,6 +131,7 @@ public actor Gateway {
       await parts.shutdown()
       throw error
     }
+    await client.setUnread { [scheduler] in scheduler.wake(reason: .localWrite) }
     await client.setTrace { [journal] in journal.traced($0) }
     journal.observe(scheduler, connection, session)
     await session.start()

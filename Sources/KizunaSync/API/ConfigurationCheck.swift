@@ -19,6 +19,7 @@ enum ConfigurationCheck {
     if !RandomUUID.isWellFormed(config.clientId) { faults.append("clientId must be a uuid") }
     if config.schemaVersion < 1 { faults.append("schemaVersion must be 1 or more") }
     if config.databasePath?.isEmpty == true { faults.append("databasePath must not be empty") }
+    if config.databasePath?.utf8.contains(0) == true { faults.append("databasePath must not hold a NUL character") }
     if let limit = config.defaultLimit, limit < 1 { faults.append("defaultLimit must be 1 or more") }
     if let attempts = config.attachmentAttempts, attempts < 1 { faults.append("attachmentAttempts must be 1 or more") }
     if config.tables.count > mostTables {
@@ -46,6 +47,8 @@ enum ConfigurationCheck {
     var faults: [String] = []
     if !isName(name) {
       faults.append("the table name \"\(name)\" must be lower-case letters, digits and _, beginning with a letter")
+    } else if TableDeclaration.isReserved(name) {
+      faults.append("the table name \"\(name)\" is reserved by SQLite")
     }
     if table.key.isEmpty { faults.append("\(name): key must name the primary key's columns") }
     if Set(table.key).count != table.key.count { faults.append("\(name): key names a column twice") }

@@ -18,6 +18,7 @@ public final class KizunaSyncClient: @unchecked Sendable {  // everything mutabl
     /// The HTTP client this one made for itself.
     var ownHTTP: CurlHTTPClient?
     var trace: (@Sendable (SyncTrace) -> Void)?
+    var unread: (@Sendable () -> Void)?
     var inspector: KizunaSyncInspector?
     var onFileLost: [@Sendable (KizunaSyncError) -> Void] = []
     /// Why the engine can do nothing any more.
@@ -73,12 +74,13 @@ public final class KizunaSyncClient: @unchecked Sendable {  // everything mutabl
         emit: { [events = self.events] in events.emit($0) },
         onLoss: { [weak self] in self?.lost($0) })
       self.server.configure(url: config.remote?.url)
-      let trace = self.state.withLock { state in
+      let (trace, unread) = self.state.withLock { state in
         state.engine = engine
         state.tables = Set(config.tables.keys)
-        return state.trace
+        return (state.trace, state.unread)
       }
       if let trace { await engine.setTrace(trace) }
+      if let unread { await engine.setUnread(unread) }
       self.state.withLock { $0.inspector }?.follow()
     }
   }
@@ -343,6 +345,15 @@ public final class KizunaSyncClient: @unchecked Sendable {  // everything mutabl
       return state.engine
     }
     await engine?.setTrace(trace)
+  }
+
+  /// Called when a table has to be read again from the server though nobody wrote anything, also by engines opened later.
+  package func setUnread(_ handler: (@Sendable () -> Void)?) async {
+    let engine = state.withLock { state in
+      state.unread = handler
+      return state.engine
+    }
+    await engine?.setUnread(handler)
   }
 
   /// Where the last answer came from, for the path monitor.

@@ -44,17 +44,41 @@ extension Replica {
     }
   }
 
-  /// A file that was copied to another host must not go on as the same client: it gets a new client id. Queued writes keep
-  /// their ids.
-  func recogniseMachine(_ machine: String? = MachineID.read()) throws {
-    guard let machine else { return }
-    let known = try database.meta(.machine).text
-    guard known != machine else { return }
+  /// A file that was copied or restored must not go on as the same client: it gets a new client id. Queued writes keep
+  /// their ids, so what was sent before is recognised by the server.
+  func recogniseInstance(besides file: InstanceFile, machine: String? = MachineID.read()) throws {
+    let verdict = InstanceCheck(
+      machine: try database.meta(.machine).text, instance: try database.meta(.instance).text,
+      former: try database.meta(.formerInstance).text
+    ).verdict(machine: machine, beside: file.read())
     try bareTransaction(sync: .normal, foreignKeys: false) {
-      try database.setMeta(.machine, .text(machine))
-      if known != nil { try database.setMeta(.clientID, .text(RandomUUID.make())) }
+      if let machine { try database.setMeta(.machine, .text(machine)) }
+      if verdict.isCopy { try database.setMeta(.clientID, .text(RandomUUID.make())) }
     }
-    if known != nil { log.warning("store.copied_from_another_host") }
+    if verdict.isCopy {
+      log.warning(
+        "store.copied", ["reason": .string(verdict.sentence), "queued": .int((try? outboxDepth()) ?? 0)])
+    }
+    try renewInstance(file)
+  }
+
+  /// Gives the file a new name of its own, which is kept beside it too. The database comes first: when the other is not
+  /// written any more, its old name is still known.
+  func renewInstance(_ file: InstanceFile) throws {
+    let fresh = RandomUUID.make()
+    try bareTransaction(sync: .full, foreignKeys: false) {
+      let known = try database.meta(.instance)
+      // What is beside the file decides, should several renewals have failed to reach it.
+      let beside = file.read().map(SQLiteValue.text)
+      let former = try database.meta(.formerInstance)
+      try database.setMeta(.formerInstance, beside == former ? former : known)
+      try database.setMeta(.instance, .text(fresh))
+    }
+    do {
+      try file.write(fresh)
+    } catch {
+      log.warning("store.instance_file", ["reason": .string(error.description)])
+    }
   }
 
   /// T6: an empty replica of nobody, with a new client id. The hybrid clock goes on, and journal numbers are not reused.
@@ -65,7 +89,8 @@ extension Replica {
         try database.run("DELETE FROM \(Schema.prefix)\(table)")
       }
       try database.run(
-        "DELETE FROM _kizunasync_meta WHERE key NOT IN ('hlc', 'harvested', 'version', 'instance', 'machine')")
+        "DELETE FROM _kizunasync_meta WHERE key NOT IN "
+          + "('hlc', 'harvested', 'version', 'instance', 'former_instance', 'machine') AND key NOT LIKE 'declared:%'")
       try database.setMeta(.clientID, .text(RandomUUID.make()))
       try raiseGeneration()
     }

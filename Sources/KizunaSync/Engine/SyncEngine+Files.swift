@@ -10,6 +10,10 @@ extension SyncEngine {
       // The log beside a file that was put in place belongs to the old one: SQLite would take it for the new one's. What it
       // holds goes where it belongs. Without the shared memory nothing keeps another program out of the log.
       if loss.part != .sharedMemory { replica.database.emptyLog() }
+      // What is there at the next start is none that this host wrote last.
+      if loss.part == .database, let path = settings.path, lock != nil {
+        try? InstanceFile(path).write(RandomUUID.make())
+      }
       return lose(KizunaSyncError(.store, files.sentence(loss, unsent: loss.part == .database ? unsent : 0)))
     }
     if let lock, !lock.isEffective {

@@ -22,16 +22,18 @@ actor SyncEngine {
   /// Why nothing can be done any more: the files are not there, or no longer this engine's.
   var lost: KizunaSyncError?
   let onLoss: @Sendable (KizunaSyncError) -> Void
+  /// Called when the next sync has rows to read again that nothing else asks for; nil calls nobody.
+  private var onUnread: (@Sendable () -> Void)?
   private var watcher: ForeignCommitWatcher?
   private let probe: JournalProbe?
   private var gate = RequestGate()
   private(set) var inFlight: Task<HTTPResponse, any Error>?
   private var trace: (@Sendable (SyncTrace) -> Void)?
-  private(set) var token: String?
-  private var subject: String?
+  var token: String?
+  var subject: String?
   /// When the answer at hand was committed, `CLOCK_MONOTONIC`; 0 while that is not known better.
   var committedAt: UInt64 = 0
-  private var bucketValues: [String: JSONValue] = [:]
+  var bucketValues: [String: JSONValue] = [:]
   private var reportedForeignRows = 0
 
   var pageLimit: PageLimit
@@ -89,6 +91,9 @@ actor SyncEngine {
   }
 
   private func start() throws {
+    if let path = settings.path, let problem = DatabaseFiles.problem(with: path) {
+      throw KizunaSyncError(.storeUnavailable, problem)
+    }
     if let path = settings.path, remote != nil {
       do {
         lock = try DatabaseLock(database: path)
@@ -99,7 +104,7 @@ actor SyncEngine {
     try translating {
       let replica = try Replica(settings, clock: clock, log: log)
       openReplica = replica
-      try replica.recogniseMachine()
+      if let path = settings.path, lock != nil { try replica.recogniseInstance(besides: InstanceFile(path)) }
     }
     // Before the first harvest: it fills in the owner.
     if let token = config.remote?.accessToken { try setAccessToken(token) }
@@ -118,11 +123,11 @@ actor SyncEngine {
         throw KizunaSyncError(.store, files.sentence(.init(part: .database, isReplaced: true), unsent: 0))
       }
       do {
-        try files.watch { [weak self] in Task { [weak self] in await self?.noticeFiles() } }
         watcher = try ForeignCommitWatcher(database: path) { [weak self] in
           guard probe.hasNews() else { return }
           Task { [weak self] in await self?.noticeForeignCommit() }
         }
+        try files.watch { [weak self] in Task { [weak self] in await self?.noticeFiles() } }
       } catch {
         log.warning("store.watch_failed", ["reason": .string("\(error)")])
       }
@@ -145,6 +150,8 @@ actor SyncEngine {
     files?.cancel()
     await enterGate()
     defer { gate.leave() }
+    // From here on a copy that was taken until now is another file than this one.
+    if let path = settings.path, lock != nil, lost == nil { try? openReplica?.renewInstance(InstanceFile(path)) }
     openReplica?.close()
     openReplica = nil
     probe?.close()
@@ -190,6 +197,7 @@ actor SyncEngine {
   private func noticeForeignCommit() {
     do {
       try followSchema()
+      if try translating({ try replica().nextReread() }) != nil { onUnread?() }
       try translating { _ = try replica().harvestNow() }
       try raiseForeignChanges()
     } catch {
@@ -206,6 +214,10 @@ actor SyncEngine {
   /// Called after each answer has been dealt with; nil ends it. For latency measurements.
   func setTrace(_ trace: (@Sendable (SyncTrace) -> Void)?) {
     self.trace = trace
+  }
+
+  func setUnread(_ handler: (@Sendable () -> Void)?) {
+    onUnread = handler
   }
 
   func report(_ kind: SyncTrace.Kind, _ response: HTTPResponse, rows: Int, hasMore: Bool) throws {
@@ -258,117 +270,6 @@ actor SyncEngine {
   @discardableResult
   func apply(_ write: LocalWrite) throws -> String {
     try self.write { try $0.apply(write) }
-  }
-
-  // MARK: State
-
-  func outboxDepth() throws -> Int {
-    try translating {
-      try replica().harvestNow()
-      return try replica().outboxDepth()
-    }
-  }
-
-  func checkpoint() throws -> KizunaSyncCheckpoint { try translating { try replica().checkpoint() } }
-
-  func rejections(includeDismissed: Bool) throws -> [KizunaSyncRejection] {
-    try translating { try replica().rejections(includeDismissed: includeDismissed) }
-  }
-
-  func dismissRejection(_ mutationID: String) throws -> Bool {
-    try translating { try replica().dismissRejection(mutationID) }
-  }
-
-  func overwrites(includeDismissed: Bool) throws -> [KizunaSyncOverwrite] {
-    try translating { try replica().overwrites(includeDismissed: includeDismissed) }
-  }
-
-  func dismissOverwrite(_ id: Int64) throws -> Bool {
-    try translating { try replica().dismissOverwrite(id) }
-  }
-
-  /// What `inspect` shows: `queued`, `depth`, `last_mutation_id`, `cursor`, `client_id`.
-  func inspect() throws -> [String: JSONValue] {
-    try translating {
-      let replica = try replica()
-      try replica.harvestNow()
-      return [
-        "queued": .array(try replica.queued()), "depth": .int(try replica.outboxDepth()),
-        "last_mutation_id": .string(orNull: try replica.database.meta(.lastMutationID).text),
-        "cursor": .string(try replica.durableCursor()), "client_id": .string(try replica.clientID()),
-      ]
-    }
-  }
-
-  /// Sets the durable cursor without pulling.
-  /// - Throws: `LOCAL_UNSUPPORTED` for text that is no cursor.
-  func seedCheckpoint(_ cursor: String) throws {
-    guard CursorToken.isWellFormed(cursor) else {
-      throw KizunaSyncError(.localUnsupported, "the text given is not a pull cursor")
-    }
-    try translating { try replica().seed(cursor: cursor) }
-  }
-
-  /// Wipes rows, queue and journals, also writes that were never sent; lifts a block; the client gets a new id.
-  func reset() throws {
-    try translating { try replica().reset() }
-    answeredTroubleSince = nil
-    raise([.localChanged])
-  }
-
-  // MARK: Identity and buckets
-
-  /// Sets what is sent as bearer token. The first `sub` becomes the owner; a different one blocks sync until a reset.
-  func setAccessToken(_ token: String?) throws {
-    if token == self.token, token != nil, subject != nil { return try meetOwner() }
-    self.token = token
-    subject = token.flatMap(TokenSubject.read)
-    try meetOwner()
-  }
-
-  private func meetOwner() throws {
-    guard let subject else { return }
-    let change = try translating { try replica().meet(owner: subject) }
-    if change == .refused { raise([.resetRequired(reason: "identity_changed")]) }
-  }
-
-  /// Sets the values of bucket columns.
-  /// - Throws: `BUCKET_UNSET` for a column no table is bucketed by.
-  func setBucket(_ values: [String: JSONValue]) throws {
-    let columns = Set(config.tables.values.compactMap(\.bucketColumn))
-    if let unknown = values.keys.filter({ !columns.contains($0) }).min() {
-      throw KizunaSyncError(.bucketUnset, "no table is bucketed by a column \(unknown)")
-    }
-    for (column, value) in values {
-      switch value {
-      case .string, .bool: break
-      case .number(let number) where number.isInteger: break
-      default:
-        throw KizunaSyncError(.bucketUnset, "the bucket value of \(column) must be a text, an integer or a boolean")
-      }
-    }
-    let isChanged = values.contains { column, value in bucketValues[column].map { $0 != value } ?? false }
-    bucketValues.merge(values) { _, new in new }
-    if isChanged { try translating { try replica().forgetTransfer() } }
-  }
-
-  /// What a pull asks for: one entry per table, sorted by name.
-  /// - Throws: `BUCKET_UNSET`.
-  func buckets() throws -> [PullRequest.Bucket] {
-    let owner = try replica().database.meta(.owner).text
-    return try config.tables.sorted { $0.key < $1.key }.map { table, config in
-      guard let column = config.bucketColumn else { return PullRequest.Bucket(table: table, params: [:]) }
-      var value = bucketValues[column]
-      if case .byOwner = config.bucket, value == nil { value = owner.map(JSONValue.string) }
-      guard let value, value != "" else {
-        throw KizunaSyncError(
-          .bucketUnset,
-          config.bucket == .byOwner(column)
-            ? "nobody has signed in yet, so the owner of \(table) is unknown; set an access token"
-            : "the bucket column \(column) of \(table) has no value; set it with setBucket")
-      }
-      return PullRequest.Bucket(table: table, params: [column: value])
-    }
   }
 
   // MARK: Requests

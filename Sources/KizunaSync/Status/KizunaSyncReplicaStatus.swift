@@ -71,7 +71,8 @@ public struct KizunaSyncReplicaStatus: Sendable, Hashable {
     }
   }
 
-  /// Reads the state of one database file. Takes no lock and changes nothing.
+  /// Reads the state of one database file. Takes no lock and changes nothing; permission to read is enough, unless a
+  /// client that ended badly left work in the log.
   ///
   /// It blocks while it reads; call it on a thread that may wait.
   ///
@@ -81,8 +82,9 @@ public struct KizunaSyncReplicaStatus: Sendable, Hashable {
     guard access(path, F_OK) == 0 else {
       throw KizunaSyncError(.storeUnavailable, "there is no database \(path) yet; the first run or sync makes it")
     }
+    if let problem = DatabaseFiles.problem(withFile: path) { throw KizunaSyncError(.storeUnavailable, problem) }
     return try StoreFailure.translating(path: path) {
-      let database = try Database(DatabaseConfiguration(path: path, role: .reader))
+      let database = try Database.observing(path)
       defer { database.close() }
       return try database.snapshot {
         try checkBookkeeping(database, path)

@@ -1,4 +1,5 @@
 import CSQLite
+import Glibc
 
 /// One SQLite connection with its statement cache. Not thread-safe: an actor on a thread of its own holds it.
 final class Database {
@@ -28,8 +29,11 @@ final class Database {
     case .writer: flags |= SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE
     case .reader, .visitor: flags |= SQLITE_OPEN_READWRITE
     }
+    if configuration.isImmutable {
+      flags = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE | SQLITE_OPEN_READONLY | SQLITE_OPEN_URI
+    }
     var opened: OpaquePointer?
-    let code = sqlite3_open_v2(configuration.path ?? ":memory:", &opened, flags, nil)
+    let code = sqlite3_open_v2(configuration.name, &opened, flags, nil)
     guard code == SQLITE_OK, let handle = opened else {
       let message = String(cString: opened.map { sqlite3_errmsg($0) } ?? sqlite3_errstr(code))
       sqlite3_close_v2(opened)
@@ -47,6 +51,21 @@ final class Database {
     } catch {
       close()
       throw error
+    }
+  }
+
+  /// Opens a database for somebody who only looks, and may not be allowed more.
+  ///
+  /// SQLite wants to write beside a database even to read it. Where it cannot, the file alone is read, if nothing else
+  /// belongs to it: a log that is not empty holds what the file lacks.
+  static func observing(_ path: String) throws -> Database {
+    do {
+      return try Database(DatabaseConfiguration(path: path, role: .reader))
+    } catch let error as SQLiteError where error.primaryCode == SQLITE_CANTOPEN || error.primaryCode == SQLITE_READONLY
+    {
+      var log = stat()
+      guard stat(DatabaseFiles(path).writeAheadLog, &log) != 0 || log.st_size == 0 else { throw error }
+      return try Database(DatabaseConfiguration(path: path, role: .reader, isImmutable: true))
     }
   }
 

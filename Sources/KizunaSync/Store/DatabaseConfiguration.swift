@@ -12,8 +12,24 @@ struct DatabaseConfiguration: Sendable {
   /// A file, or nil for a private database in memory.
   var path: String?
   var role: Role
+  /// The file is read as it lies there, without locks and whatever the user may write: for a directory that cannot be
+  /// written while nobody has the database open.
+  var isImmutable = false
   /// How long SQLite waits for another process's lock before it gives up.
   var busyTimeoutMilliseconds: Int32 = 5000
+
+  /// What SQLite is asked to open.
+  var name: String {
+    guard let path else { return ":memory:" }
+    guard isImmutable else { return path }
+    let characters = path.utf8.map { byte -> String in
+      switch byte {
+      case UInt8(ascii: "%"), UInt8(ascii: "?"), UInt8(ascii: "#"): "%" + String(byte, radix: 16)
+      default: String(decoding: [byte], as: UTF8.self)
+      }
+    }
+    return "file:" + characters.joined() + "?immutable=1"
+  }
 
   /// Run once after opening.
   ///

@@ -1,4 +1,5 @@
 import Glibc
+import HostKit
 
 /// The names of the files that belong to one database.
 ///
@@ -13,11 +14,25 @@ struct DatabaseFiles: Sendable, Hashable {
       database = real
       return
     }
-    // A file that is to be made: its folder may be reached through a link.
+    // A file that is to be made: a link may lead to it, and its folder may be reached through one.
+    let path = Self.target(of: path)
     let slash = path.lastIndex(of: "/")
     let folder = slash.map { $0 == path.startIndex ? "/" : String(path[..<$0]) } ?? "."
     let name = slash.map { path[path.index(after: $0)...] } ?? path[...]
     database = Self.real(folder).map { $0 == "/" ? "/\(name)" : "\($0)/\(name)" } ?? path
+  }
+
+  /// Where a link leads though nothing is there yet, as SQLite makes the file there.
+  private static func target(of path: String) -> String {
+    var path = path
+    for _ in 0..<40 {
+      var buffer = [UInt8](repeating: 0, count: Int(PATH_MAX))
+      let count = readlink(path, &buffer, buffer.count)
+      guard count > 0 else { break }
+      let link = String(decoding: buffer[..<count], as: UTF8.self)
+      path = HostFile.resolve(link, in: HostFile.directory(of: path))
+    }
+    return path
   }
 
   private static func real(_ path: String) -> String? {
@@ -32,6 +47,9 @@ struct DatabaseFiles: Sendable, Hashable {
   /// How the last run ended, see `RunRecordFile`.
   var runs: String { database + "-kizuna.run" }
 
+  /// Holds what names this copy of the database, see `InstanceFile`.
+  var instance: String { database + "-kizuna.instance" }
+
   var directory: String {
     guard let slash = database.lastIndex(of: "/") else { return "." }
     return slash == database.startIndex ? "/" : String(database[..<slash])
@@ -40,5 +58,45 @@ struct DatabaseFiles: Sendable, Hashable {
   /// The last component of `path`.
   static func name(of path: String) -> String {
     path.lastIndex(of: "/").map { String(path[path.index(after: $0)...]) } ?? path
+  }
+}
+
+extension DatabaseFiles {
+  /// What is wrong with a path that leads to something that is no file; nil for a file and for nothing.
+  static func problem(withFile path: String) -> String? {
+    var status = stat()
+    guard stat(path, &status) == 0 else { return nil }
+    switch status.st_mode & S_IFMT {
+    case S_IFREG: return nil
+    case S_IFDIR: return "\(path) is a directory; name a file in it, such as \(path == "/" ? "" : path)/replica.db"
+    default: return "\(path) is neither a file nor new; name another path"
+    }
+  }
+
+  /// What keeps a client from working with a database, as far as it shows before anything is opened; nil when nothing
+  /// does. Names what is wrong and the remedy.
+  static func problem(with path: String) -> String? {
+    if let problem = problem(withFile: path) { return problem }
+    let files = DatabaseFiles(path)
+    var status = stat()
+    if stat(path, &status) == 0, access(files.database, R_OK | W_OK) != 0 {
+      return
+        "the database \(path) cannot be used: \(String(cString: strerror(errno))); this user must be able to read and write it"
+    }
+    let folder = files.directory
+    guard stat(folder, &status) == 0 else {
+      let reason = errno
+      return reason == ENOENT
+        ? "the directory \(folder) of the database does not exist; make it, or name another path"
+        : "the directory \(folder) of the database cannot be used: \(String(cString: strerror(reason)))"
+    }
+    guard status.st_mode & S_IFMT == S_IFDIR else {
+      return "\(folder) is not a directory, so no database can be in it; name another path"
+    }
+    guard access(folder, W_OK | X_OK) == 0 else {
+      return
+        "the directory \(folder) of the database cannot be written: \(String(cString: strerror(errno))); this user must be able to, because SQLite and the lock keep files beside the database"
+    }
+    return nil
   }
 }

@@ -144,7 +144,7 @@ enum DatabaseLockError: Error, Sendable, Hashable, CustomStringConvertible {
       "process \(processID.map(String.init) ?? "(unknown)") synchronises the same database (lock file \(path)); "
         + "stop it first"
     case .unavailable(let path, let errno):
-      "the lock file \(path) cannot be used: \(String(cString: strerror(errno)))"
+      "the lock file \(path) cannot be used: \(String(cString: strerror(errno))); this user must be able to write it"
     }
   }
 }

@@ -24,8 +24,9 @@ enum MetaKey: String {
   case covered
   /// The same of the unfinished transfer.
   case transferBuckets = "transfer_buckets"
-  /// Names this copy of the file together with `machine`.
+  /// Names this copy of the file together with `machine`, see `InstanceCheck`.
   case instance
+  case formerInstance = "former_instance"
   case machine
   /// When a run last ended well, milliseconds since 1970.
   case lastSync = "last_sync"

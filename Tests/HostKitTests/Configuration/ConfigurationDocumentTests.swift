@@ -33,6 +33,18 @@ private enum Mode: String, CaseIterable { case readWrite = "read-write", pullOnl
     #expect(warnings.isEmpty)
   }
 
+  @Test func aPathHoldsNoNUL() {
+    let found = problems(#"{"p": "a\u0000.db", "s": {"file": "a\u0000b"}}"#) { root in
+      #expect(root.path("p") == nil)
+      #expect(root.secret("s") == nil)
+      return 1
+    }
+    #expect(
+      found.sorted() == [
+        "1:35: s.file: a path cannot hold a NUL character", "1:7: p: a path cannot hold a NUL character",
+      ])
+  }
+
   @Test func reportsEverythingAtOnceInTheOrderOfTheFile() {
     let text = """
       {

@@ -32,6 +32,10 @@ import Testing
       #"{"Todos": {}}"#,
       "1:22: tables.Todos: a table name must start with a lower-case letter and hold only a to z, 0 to 9 and _"
     ),
+    (
+      #"{"sqlite_x": {}}"#,
+      "1:25: tables.sqlite_x: names that begin with sqlite_ or pragma_ are reserved by SQLite; call the table otherwise"
+    ),
     (#"{"t": null}"#, "1:18: tables.t: an object { … } is expected here, not null"),
     (#"{"t": {"key": []}}"#, "1:26: tables.t.key: name at least one column; leave it out for [\"id\"]"),
     (#"{"t": {"key": ["a", "a"]}}"#, "1:26: tables.t.key: names a column twice"),

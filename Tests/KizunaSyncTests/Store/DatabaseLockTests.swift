@@ -97,7 +97,51 @@ import Testing
     }
     #expect(
       DatabaseLockError.unavailable(path: "/nowhere/a.db-kizuna.lock", errno: ENOENT).description
-        == "the lock file /nowhere/a.db-kizuna.lock cannot be used: No such file or directory")
+        == "the lock file /nowhere/a.db-kizuna.lock cannot be used: No such file or directory; this user must be able "
+        + "to write it")
+  }
+
+  @Test func aLockWhoseFileWasRemovedIsTakenAnew() throws {
+    try withScratchFolder { folder in
+      let database = "\(folder)/a.db"
+      let lock = try DatabaseLock(database: database)
+      #expect(lock.isEffective)
+      unlink(lock.path)
+      #expect(!lock.isEffective)
+      try lock.renew()
+      #expect(lock.isEffective)
+      #expect(throws: DatabaseLockError.held(path: lock.path, processID: getpid())) {
+        try DatabaseLock(database: database)
+      }
+      // Another one is quicker.
+      unlink(lock.path)
+      let other = try DatabaseLock(database: database)
+      #expect(throws: DatabaseLockError.held(path: lock.path, processID: getpid())) { try lock.renew() }
+      #expect(!lock.isEffective)
+      other.release()
+      lock.release()
+    }
+  }
+
+  /// A lock file that is removed again and again between its opening and its locking never gives the lock to two.
+  @Test func aFileThatLostItsNameIsNoLock() async throws {
+    try await withScratchFolder { folder in
+      let database = "\(folder)/a.db"
+      let path = DatabaseFiles(database).lock
+      let isDone = Locked(false)
+      let remover = Task.detached {
+        while !isDone.withLock({ $0 }) { unlink(path) }
+      }
+      for _ in 0..<500 {
+        let lock = try DatabaseLock(database: database)
+        lock.release()
+      }
+      isDone.withLock { $0 = true }
+      await remover.value
+      let lock = try DatabaseLock(database: database)
+      #expect(lock.isEffective)
+      lock.release()
+    }
   }
 
   @Test func theLockIsNotInheritedByChildren() async throws {
