@@ -67,15 +67,3 @@ struct SessionStore: Sendable {
     }
   }
 }
-
-extension SupabaseSession.Source {
-  /// The name under which a session of this source is kept; nil for sources without one.
-  var identity: String? {
-    switch self {
-    case .accessToken, .accessTokenFile: nil
-    case .password(let email, _): "password:\(email)"
-    // Told apart without being written down: another token given later begins another session.
-    case .refreshToken(let token): "refresh:\(Fingerprint.of(token))"
-    }
-  }
-}

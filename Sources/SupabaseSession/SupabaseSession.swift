@@ -11,18 +11,6 @@ import HostKit
 ///
 /// `stop()` ends it. It runs on a thread of its own, because it waits for the disk.
 public actor SupabaseSession {
-  /// Where the tokens come from.
-  public enum Source: Sendable {
-    /// A fixed token. When it expires there is none.
-    case accessToken(String)
-    /// A file that somebody else writes; read again when it changes.
-    case accessTokenFile(String)
-    /// `password` is asked for each sign-in, so that it may come from a file that changes.
-    case password(email: String, password: @Sendable () throws -> String)
-    /// A session that was begun elsewhere. Needs a `stateFile`, or it ends with the process.
-    case refreshToken(String)
-  }
-
   private struct Waiter {
     let force: Bool
     let continuation: CheckedContinuation<AccessToken, any Error>
@@ -81,12 +69,7 @@ public actor SupabaseSession {
     }
     self.log = log
     self.jitter = jitter
-    let machine =
-      switch source {
-      case .accessToken, .accessTokenFile: SessionMachine(.reader)
-      case .password: SessionMachine(.server(hasPassword: true))
-      case .refreshToken(let token): SessionMachine(.server(hasPassword: false), refreshToken: Secret(token))
-      }
+    let machine = source.machine
     self.machine = machine
     snapshot = Locked(Snapshot(machine: machine))
   }
@@ -254,8 +237,8 @@ public actor SupabaseSession {
 
   private func read() {
     let now = clock.now
-    do {
-      let text = try readToken()
+    do throws(SessionFailure) {
+      let text = try source.read()
       guard let claims = UnverifiedToken(text) else {
         throw SessionFailure(.configuration, "what is given as access token is not a JSON web token")
       }
@@ -263,25 +246,8 @@ public actor SupabaseSession {
         value: text, claims: claims, receivedAt: now,
         remaining: claims.remaining(at: clock.wallMilliseconds + calendarOffset))
       if machine.received(token, refreshToken: nil, at: now, draw: jitter()) { publish() }
-    } catch let failure as SessionFailure {
-      machine.failed(failure, at: now, draw: jitter())
     } catch {
-      machine.failed(
-        SessionFailure(.configuration, "the access token cannot be read: \(error)"), at: now, draw: jitter())
-    }
-  }
-
-  private func readToken() throws -> String {
-    switch source {
-    case .accessToken(let token): return token
-    case .accessTokenFile(let path):
-      let text = try HostFile.readText(path, maximumBytes: 1 << 16)
-      let token = text.split(whereSeparator: \.isWhitespace)
-      guard token.count == 1 else {
-        throw SessionFailure(.configuration, "\(path) must hold one access token and nothing else")
-      }
-      return String(token[0])
-    case .password, .refreshToken: throw Self.stopped
+      machine.failed(error, at: now, draw: jitter())
     }
   }
 
@@ -290,7 +256,7 @@ public actor SupabaseSession {
     while let way = next {
       next = nil
       do {
-        let request = try request(way)
+        let request = try source.request(way, server: server, key: publishableKey)
         let response = try await http.send(request)
         guard !isStopped || response.status == 200 else { break }
         if let date = response.serverDate { calendarOffset = date - clock.wallMilliseconds }
@@ -306,18 +272,6 @@ public actor SupabaseSession {
     }
     flight = nil
     if !isStopped { settle() }
-  }
-
-  private func request(_ way: SessionMachine.Way) throws -> HTTPRequest {
-    var email = ""
-    var password = ""
-    if way == .signIn, case .password(let name, let read) = source {
-      email = name
-      do { password = try read() } catch {
-        throw SessionFailure(.configuration, "the password cannot be read: \(error)")
-      }
-    }
-    return TokenGrant.request(way, email: email, password: password, server: server, key: publishableKey)
   }
 
   /// - Returns: how to go on when a refresh token was refused.

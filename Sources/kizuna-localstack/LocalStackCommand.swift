@@ -48,11 +48,12 @@ enum LocalStackCommand {
   static func explain(_ error: any Error) -> CommandFailure? {
     switch error {
     case let error as StackServerError:
-      if case .addressInUse = error {
-        return CommandFailure(
-          .addressInUse, "\(error.description) Choose another --port, or 0 to let the system choose.")
+      return switch error {
+      case .addressInUse, .cannotListen:
+        CommandFailure(.addressInUse, "\(error.description) Choose another --port, or 0 to let the system choose.")
+      case .invalidAddress, .certificate: CommandFailure(.configuration, error.description)
+      case .library: CommandFailure(.failure, error.description)
       }
-      return CommandFailure(.failure, error.description)
     case let error as StateDirectoryError:
       if case .inUse = error { return CommandFailure(.locked, error.description) }
       return CommandFailure(.database, error.description)

@@ -18,13 +18,12 @@ struct StackSettings {
     if let port = try arguments.integer("port", in: 0...65_535) { self.port = UInt16(port) }
     if let directory = arguments.value("directory") { configuration.directory = directory }
     if let secret = arguments.value("jwt-secret") {
-      if secret.isEmpty { throw UsageError("--jwt-secret must not be empty") }
       configuration.jwtSecret = secret
     }
+    var named: Set<String> = []
     for text in arguments.values("table") {
-      guard let (name, table) = LocalStackConfiguration.table(argument: text) else {
-        throw UsageError("--table must be NAME or NAME:OWNERCOLUMN, of a to z, 0 to 9 and _; \"\(text)\" is not")
-      }
+      let (name, table) = try LocalStackConfiguration.table(argument: text)
+      guard named.insert(name).inserted else { throw UsageError("--table names \(name) twice; keep one") }
       configuration.tables[name] = table
     }
     for text in arguments.values("user") {
@@ -50,7 +49,7 @@ struct StackSettings {
     if let host = root.string("host") { settings.host = host }
     if let port = root.integer("port", in: 0...65_535) { settings.port = UInt16(port) }
     settings.configuration.directory = root.path("directory")
-    settings.configuration.jwtSecret = root.secret("jwtSecret")?.value
+    settings.configuration.jwtSecret = root.secret("jwtSecret", form: .text)?.value
     settings.configuration.tables = (TableDeclaration.decodeTables(root) ?? [:]).mapValues(SyncTable.init)
     settings.configuration.users = root.object("users", decodeUsers) ?? []
     let certificate = root.path("tlsCertificate")
@@ -66,8 +65,8 @@ struct StackSettings {
   /// `"users": {"ann@example.com": "password"}`
   private static func decodeUsers(_ object: ConfigurationObject) -> [LocalStackConfiguration.User]? {
     object.keys.sorted().compactMap { email in
-      if !email.contains("@") { object.problem(email, "this is not an e-mail address") }
-      return object.secret(email).map { LocalStackConfiguration.User(email: email, password: $0.value) }
+      if !LocalStackConfiguration.isEmail(email) { object.problem(email, "this is not an e-mail address") }
+      return object.secret(email, form: .text).map { LocalStackConfiguration.User(email: email, password: $0.value) }
     }
   }
 }

@@ -168,6 +168,47 @@ import Testing
     }
   }
 
+  /// A pipe that nobody writes to would keep a reader waiting for ever.
+  @Test func filesThatAreNone() async throws {
+    try await Stack.with { stack in
+      try await Scratch.with { scratch in
+        let pipe = scratch.path + "/pipe"
+        #expect(mkfifo(pipe, 0o600) == 0)
+        for (path, words) in [
+          (pipe, "it is a pipe"), ("/dev/zero", "it is a device"), (scratch.path, "it is a folder"),
+        ] {
+          for verb in ["run", "sync", "status", "listen", "bench"] {
+            let ending = try await Binaries.doorbell(verb, "--config", path)
+            #expect(ending.code == ExitCode.configuration.rawValue)
+            #expect(ending.errors.count == 1 && ending.errors[0].contains(words), "\(verb): \(ending.errors)")
+          }
+          for session in [#"{"accessTokenFile": "\#(path)"}"#, #"{"email": "a@b.c", "passwordFile": "\#(path)"}"#] {
+            try await sync(
+              stack.configuration(database: "a.db", session: session), in: scratch, exits: .configuration,
+              saying: "gateway.json:11:", words)
+          }
+        }
+        let long = try scratch.write("long", String(repeating: "x", count: 70_000))
+        try await sync(
+          stack.configuration(database: "a.db", session: #"{"accessTokenFile": "\#(long)"}"#), in: scratch,
+          exits: .configuration, saying: "longer than 65536 bytes")
+      }
+    }
+  }
+
+  @Test func aLineBreakInAKey() async throws {
+    try await Stack.with { stack in
+      try await Scratch.with { scratch in
+        try await sync(
+          stack.configuration(database: "a.db", key: "key\\r\\nX-Other: 1"), in: scratch, exits: .configuration,
+          saying: "gateway.json:3:21: publishableKey: must not hold a line break")
+        try await sync(
+          stack.configuration(database: "a.db", session: #"{"accessToken": "a\u0001b"}"#), in: scratch,
+          exits: .configuration, saying: "gateway.json:11:30: session.accessToken: must not hold control characters")
+      }
+    }
+  }
+
   @Test func aDatabaseThatIsNotSQLite() async throws {
     try await Stack.with { stack in
       try await Scratch.with { scratch in

@@ -20,15 +20,17 @@ public struct Arguments: Sendable, Hashable {
   /// Checks the arguments that follow the command's name.
   ///
   /// - Throws: `UsageError` for an unknown option (with the nearest name), a missing or unexpected value, a repeated
-  ///   option that may not be, a value outside its choices, and anything that is not an option.
+  ///   option or value that may not be, a value outside its choices, an empty one or one with a line break, and anything
+  ///   that is not an option.
   public init(parsing arguments: [String], for command: CommandSpecification) throws(UsageError) {
     self.command = command
-    wantsHelp = arguments.contains("--help") || arguments.contains("-h")
+    wantsHelp = Self.asksForHelp(arguments, command)
     var values: [String: [String]] = [:]
     var rest = wantsHelp ? [] : arguments[...]
     while let argument = rest.popFirst() {
       guard argument.hasPrefix("--"), argument.count > 2 else {
-        throw UsageError("unexpected argument \"\(argument)\"; options start with --")
+        let rest = argument == "--" ? "nothing but options is taken here" : "options start with --"
+        throw UsageError("unexpected argument \"\(argument)\"; \(rest)")
       }
       let parts = argument.dropFirst(2).split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
       let name = String(parts[0])
@@ -40,9 +42,23 @@ public struct Arguments: Sendable, Hashable {
       if values[name] != nil, !option.isRepeatable {
         throw UsageError("--\(name) is given twice; keep one")
       }
-      values[name, default: []].append(try Self.value(of: option, attached: parts.dropFirst().first, rest: &rest))
+      let value = try Self.value(of: option, attached: parts.dropFirst().first, rest: &rest)
+      // Not quoted: it may be a password.
+      if values[name]?.contains(value) == true { throw UsageError("--\(name) is given twice with the same value") }
+      values[name, default: []].append(value)
     }
     self.values = values
+  }
+
+  /// Whether `--help` or `-h` stands where an option may stand, and not as the value of one.
+  private static func asksForHelp(_ arguments: [String], _ command: CommandSpecification) -> Bool {
+    var isValue = false
+    for argument in arguments {
+      if argument == "--help" || argument == "-h" && !isValue { return true }
+      isValue =
+        !isValue && command.options.contains { $0.valueName != nil && argument == "--\($0.name)" }
+    }
+    return false
   }
 
   private static func value(
@@ -64,6 +80,10 @@ public struct Arguments: Sendable, Hashable {
     if !option.choices.isEmpty, !option.choices.contains(value) {
       throw UsageError("--\(option.name) must be one of \(option.choices.joined(separator: ", "))")
     }
+    if value.isEmpty {
+      throw UsageError("--\(option.name) must not be empty: --\(option.name) \(valueName)")
+    }
+    if let wrong = SecretText.controlProblem(value) { throw UsageError("--\(option.name) \(wrong)") }
     return value
   }
 

@@ -15,12 +15,13 @@ public struct Command: Sendable {
 public struct CommandProgram: Sendable {
   public let name: String
   public let summary: String
+  /// Each with its name: one word, or two for the members of a group.
   private let verbs: [(name: String, command: Command)]
   private let only: Command?
   /// Turns errors of libraries into exit codes and sentences; nil leaves them to the rules below.
   private let explain: @Sendable (any Error) -> CommandFailure?
 
-  /// A program with verbs, named by the last word of their invocation.
+  /// A program with verbs, named by what follows the program's name in their invocation: `status`, or `outbox list`.
   public init(
     name: String, summary: String, verbs: [Command],
     explain: @escaping @Sendable (any Error) -> CommandFailure? = { _ in nil }
@@ -28,7 +29,7 @@ public struct CommandProgram: Sendable {
     self.name = name
     self.summary = summary
     self.verbs = verbs.map { command in
-      (String(command.specification.invocation.split(separator: " ").last ?? ""), command)
+      (command.specification.invocation.split(separator: " ").dropFirst().joined(separator: " "), command)
     }
     only = nil
     self.explain = explain
@@ -90,8 +91,17 @@ public struct CommandProgram: Sendable {
     }
     if ["--help", "-h", "help"].contains(first) { return (nil, []) }
     if let verb = verbs.first(where: { $0.name == first }) { return (verb.command, Array(arguments.dropFirst())) }
-    let near = NearestName.hint(verbs.map(\.name), for: first)
-    throw UsageError("unknown command \"\(first)\"\(near.isEmpty ? "; \(name) --help lists them" : near)")
+    let group = verbs.filter { $0.name.hasPrefix(first + " ") }
+    let words = group.isEmpty ? first : arguments.prefix(2).joined(separator: " ")
+    if let verb = group.first(where: { $0.name == words }) { return (verb.command, Array(arguments.dropFirst(2))) }
+    if !group.isEmpty {
+      guard let second = arguments.dropFirst().first, !second.hasPrefix("--") else {
+        if arguments.contains("--help") { return (nil, []) }
+        throw UsageError("\(name) \(first) is one of \(group.map(\.name).joined(separator: ", "))")
+      }
+    }
+    let near = NearestName.hint(verbs.map(\.name), for: words)
+    throw UsageError("unknown command \"\(words)\"\(near.isEmpty ? "; \(name) --help lists them" : near)")
   }
 
   private static func failure(_ error: any Error, _ explain: (any Error) -> CommandFailure?) -> CommandFailure {

@@ -42,7 +42,7 @@ public enum ConfigurationDocument {
     do { text = try HostFile.readText(file, maximumBytes: 1 << 20) } catch {
       let problem = ConfigurationProblem(
         position: SourcePosition(line: 1, column: 1), path: "",
-        message: "the configuration cannot be read: \(error.reason); check the path given to --config")
+        message: "the configuration cannot be read: \(error.reason); give --config a file")
       throw ConfigurationError(file: file, problems: [problem])
     }
     return try decode(file: file, text: text, body)

@@ -91,7 +91,7 @@ public final class ConfigurationObject {
       problem(key, "must not be empty")
       return nil
     }
-    if let wrong = check(text) {
+    if let wrong = check(text) ?? SecretText.controlProblem(text) {
       problem(key, wrong)
       return nil
     }
@@ -175,7 +175,7 @@ public final class ConfigurationObject {
         report.problems.append(.init(position: element.position, path: path, message: "a string is expected here"))
         continue
       }
-      if let wrong = check(text) {
+      if let wrong = check(text) ?? SecretText.controlProblem(text) {
         report.problems.append(.init(position: element.position, path: path, message: wrong))
       }
       result.append(text)
@@ -223,15 +223,18 @@ public final class ConfigurationObject {
   /// A secret: a string, `{"file": path}` or `{"env": name}`. It is read at once, so that a missing file is reported
   /// with everything else.
   ///
-  /// - Parameter isPublic: true for what may be seen by anyone; then nothing warns about who can read it.
+  /// - Parameters:
+  ///   - form: what it may consist of.
+  ///   - isPublic: true for what may be seen by anyone; then nothing warns about who can read it.
   public func secret(
-    _ key: String, required meaning: String? = nil, isPublic: Bool = false
+    _ key: String, form: SecretText.Form = .text, required meaning: String? = nil, isPublic: Bool = false
   ) -> ConfigurationSecret? {
     guard let node = node(key, required: meaning) else { return nil }
     switch node.value {
     case .string(let text):
-      guard !text.trimmed.isEmpty else {
-        problem(key, "must not be empty")
+      // Kept as it is written: only what comes out of a file or a variable has blanks at its ends by accident.
+      if let wrong = text.trimmed.isEmpty ? "must not be empty" : SecretText.problem(text, form) {
+        problem(key, wrong)
         return nil
       }
       if report.fileIsWorldReadable, !isPublic {
@@ -240,14 +243,15 @@ public final class ConfigurationObject {
           "every user of this host can read this secret; chmod 600 the configuration, or give it as {\"file\": …} or {\"env\": …}"
         )
       }
-      return ConfigurationSecret(literal: text.trimmed)
+      return ConfigurationSecret(literal: text)
     case .object:
       return object(key) { object in
         let file = object.path("file")
         let variable = object.string("env")
         switch (file, variable) {
-        case (let file?, nil): return object.read(.file(path: file), key: "file", isPublic: isPublic)
-        case (nil, let variable?): return object.read(.environment(variable: variable), key: "env", isPublic: isPublic)
+        case (let file?, nil): return object.read(.file(path: file), form, key: "file", isPublic: isPublic)
+        case (nil, let variable?):
+          return object.read(.environment(variable: variable), form, key: "env", isPublic: isPublic)
         default:
           if object.has("file") == object.has("env") {
             object.problem(nil, "give either {\"file\": path} or {\"env\": name}")
@@ -262,15 +266,17 @@ public final class ConfigurationObject {
   }
 
   /// A secret whose key names the file itself, as in `"passwordFile": "…"`.
-  public func secretFile(_ key: String, required meaning: String? = nil) -> ConfigurationSecret? {
-    path(key, required: meaning).flatMap { read(.file(path: $0), key: key, isPublic: false) }
+  public func secretFile(
+    _ key: String, form: SecretText.Form = .text, required meaning: String? = nil
+  ) -> ConfigurationSecret? {
+    path(key, required: meaning).flatMap { read(.file(path: $0), form, key: key, isPublic: false) }
   }
 
   private func read(
-    _ source: ConfigurationSecret.Source, key: String, isPublic: Bool
+    _ source: ConfigurationSecret.Source, _ form: SecretText.Form, key: String, isPublic: Bool
   ) -> ConfigurationSecret? {
     do throws(ConfigurationSecretError) {
-      let secret = try ConfigurationSecret(reading: source)
+      let secret = try ConfigurationSecret(reading: source, form: form)
       if case .file(let path) = source, !isPublic, HostFile.isWorldReadable(path) {
         warning(key, "every user of this host can read the secret file \(path); chmod 600 it")
       }

@@ -11,21 +11,24 @@ public struct ConfigurationSecret: Sendable, Hashable, CustomStringConvertible, 
   }
 
   public let source: Source
+  private let form: SecretText.Form
   private let text: String
 
-  private init(source: Source, text: String) {
+  private init(source: Source, form: SecretText.Form, text: String) {
     self.source = source
+    self.form = form
     self.text = text
   }
 
   public init(literal: String) {
-    self.init(source: .literal, text: literal)
+    self.init(source: .literal, form: .text, text: literal)
   }
 
   /// Reads the secret.
   ///
-  /// - Throws: `ConfigurationSecretError` when the file or the variable is missing or empty.
-  public init(reading source: Source) throws(ConfigurationSecretError) {
+  /// - Throws: `ConfigurationSecretError` when the file or the variable is missing or empty, or holds what such a secret
+  ///   cannot.
+  public init(reading source: Source, form: SecretText.Form = .text) throws(ConfigurationSecretError) {
     switch source {
     case .literal: self.init(literal: "")
     case .file(let path):
@@ -33,14 +36,20 @@ public struct ConfigurationSecret: Sendable, Hashable, CustomStringConvertible, 
       do { text = try HostFile.readText(path, maximumBytes: 1 << 16) } catch {
         throw ConfigurationSecretError(message: "the secret file \(path) cannot be read: \(error.reason)")
       }
-      self.init(source: source, text: text.trimmed)
+      self.init(source: source, form: form, text: text.trimmed)
       if self.text.isEmpty { throw ConfigurationSecretError(message: "the secret file \(path) is empty") }
+      try check("the secret in the file \(path)")
     case .environment(let variable):
       guard let value = getenv(variable), !String(cString: value).trimmed.isEmpty else {
         throw ConfigurationSecretError(message: "the environment variable \(variable) is not set")
       }
-      self.init(source: source, text: String(cString: value).trimmed)
+      self.init(source: source, form: form, text: String(cString: value).trimmed)
+      try check("the secret in the environment variable \(variable)")
     }
+  }
+
+  private func check(_ name: String) throws(ConfigurationSecretError) {
+    if let wrong = SecretText.problem(text, form) { throw ConfigurationSecretError(message: "\(name) \(wrong)") }
   }
 
   /// The secret as it was when the configuration was read.
@@ -48,7 +57,7 @@ public struct ConfigurationSecret: Sendable, Hashable, CustomStringConvertible, 
 
   /// The secret as it is now: a file is read again, so that a token may be replaced while a process runs.
   public func current() throws(ConfigurationSecretError) -> String {
-    if case .file = source { return try ConfigurationSecret(reading: source).text }
+    if case .file = source { return try ConfigurationSecret(reading: source, form: form).text }
     return text
   }
 

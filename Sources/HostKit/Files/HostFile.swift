@@ -27,10 +27,19 @@ public struct HostFileError: Error, Sendable, Hashable, CustomStringConvertible 
 /// Small files, read whole.
 public enum HostFile {
   /// - Parameter maximumBytes: a longer file is refused, so that a wrong path cannot exhaust the memory.
+  /// - Throws: `HostFileError`, also for anything but a regular file: a pipe or a device may have no end, and opening one
+  ///   may wait for ever.
   public static func read(_ path: String, maximumBytes: Int = 16 << 20) throws(HostFileError) -> [UInt8] {
-    let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+    // Before it is opened: for some devices that is an act.
+    try checkKind(path)
+    // Something else may be there by now; then this does not wait, and the check of what was opened finds it.
+    let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)
     guard descriptor >= 0 else { throw HostFileError(path: path, code: errno) }
     defer { close(descriptor) }
+    var status = stat()
+    guard fstat(descriptor, &status) == 0 else { throw HostFileError(path: path, code: errno) }
+    if let wrong = problem(of: status) { throw HostFileError(path: path, reason: wrong) }
+    if status.st_size > maximumBytes { throw tooLong(path, maximumBytes) }
     var bytes: [UInt8] = []
     var chunk = [UInt8](repeating: 0, count: 16384)
     while true {
@@ -39,7 +48,33 @@ public enum HostFile {
       if count < 0 { throw HostFileError(path: path, code: errno) }
       if count == 0 { return bytes }
       bytes.append(contentsOf: chunk[0..<count])
-      if bytes.count > maximumBytes { throw HostFileError(path: path, reason: "longer than \(maximumBytes) bytes") }
+      // Also where the system does not know the size, as below /proc.
+      if bytes.count > maximumBytes { throw tooLong(path, maximumBytes) }
+    }
+  }
+
+  private static func tooLong(_ path: String, _ maximum: Int) -> HostFileError {
+    HostFileError(path: path, reason: "longer than \(maximum) bytes")
+  }
+
+  /// Checks that a regular file is at `path`, links followed, without opening it: for what a library is to read.
+  /// - Throws: `HostFileError` when there is none, or something else.
+  public static func checkKind(_ path: String) throws(HostFileError) {
+    // C ends the path there, and would take another file.
+    if path.utf8.contains(0) { throw HostFileError(path: path.filter { $0 != "\0" }, reason: "a path holds no NUL") }
+    var status = stat()
+    guard stat(path, &status) == 0 else { throw HostFileError(path: path, code: errno) }
+    if let wrong = problem(of: status) { throw HostFileError(path: path, reason: wrong) }
+  }
+
+  private static func problem(of status: stat) -> String? {
+    switch status.st_mode & S_IFMT {
+    case S_IFREG: nil
+    case S_IFDIR: "it is a folder, not a file"
+    case S_IFIFO: "it is a pipe, not a file"
+    case S_IFSOCK: "it is a socket, not a file"
+    case S_IFCHR, S_IFBLK: "it is a device, not a file"
+    default: "it is not a regular file"
     }
   }
 

@@ -73,7 +73,8 @@ extension GatewayConfiguration {
   private static func decode(_ root: ConfigurationObject) -> GatewayConfiguration? {
     let url = root.serverURL("url", required: "the project's address, for example \"https://<ref>.supabase.co\"")
     let realtimeURL = root.serverURL("realtimeURL", for: .webSocket)
-    let key = root.secret("publishableKey", required: "the project's publishable (anon) key", isPublic: true)
+    let key = root.secret(
+      "publishableKey", form: .token, required: "the project's publishable (anon) key", isPublic: true)
     let database = root.path("database", required: "the path of the SQLite file")
     if let database, database.hasSuffix(":memory:") {
       root.problem("database", "a database in memory is gone with the process; name a file")
@@ -110,14 +111,14 @@ extension GatewayConfiguration {
   }
 
   private static func decodeSession(_ object: ConfigurationObject) -> Session? {
-    let token = object.secret("accessToken")
-    let tokenFile = object.secretFile("accessTokenFile")
+    let token = object.secret("accessToken", form: .token)
+    let tokenFile = object.secretFile("accessTokenFile", form: .token)
     let email = object.string("email") { text in
       let parts = text.split(separator: "@", omittingEmptySubsequences: false)
       return parts.count == 2 && parts.allSatisfy { !$0.isEmpty } ? nil : "this is not an e-mail address"
     }
-    let password = object.secret("password")
-    let passwordFile = object.secretFile("passwordFile")
+    let password = object.secret("password", form: .text)
+    let passwordFile = object.secretFile("passwordFile", form: .text)
 
     let ways = [object.has("accessToken"), object.has("accessTokenFile"), object.has("email")]
     guard ways.filter(\.self).count == 1 else {

@@ -40,10 +40,19 @@ public struct LocalStackConfiguration: Sendable {
   }
 
   /// The syntax of the command line, `NAME[:OWNERCOLUMN]`: each row belongs to the user its owner column names; without
-  /// one everybody sees every row. Nil when the text is not of that form.
-  public static func table(argument: String) -> (name: String, table: SyncTable)? {
+  /// one everybody sees every row.
+  /// - Throws: `UsageError` when the text is not of that form, or the owner column is the key.
+  public static func table(argument: String) throws(UsageError) -> (name: String, table: SyncTable) {
     let parts = argument.split(separator: ":", omittingEmptySubsequences: false).map(String.init)
-    guard (1...2).contains(parts.count), parts.allSatisfy(TableDeclaration.isName) else { return nil }
+    guard (1...2).contains(parts.count), parts.allSatisfy(TableDeclaration.isName) else {
+      throw UsageError("--table must be NAME or NAME:OWNERCOLUMN, of a to z, 0 to 9 and _; \"\(argument)\" is not")
+    }
+    guard !TableDeclaration.isReserved(parts[0]) else {
+      throw UsageError("--table \(argument): names that begin with sqlite_ or pragma_ are reserved by SQLite")
+    }
+    guard parts.count == 1 || parts[1] != "id" else {
+      throw UsageError("--table \(argument): \"id\" names the row, not its owner; name the column with the user's id")
+    }
     return (parts[0], SyncTable(bucketColumn: parts.count == 2 ? parts[1] : nil, includesKeyColumns: true))
   }
 
@@ -51,8 +60,15 @@ public struct LocalStackConfiguration: Sendable {
   public static func user(argument: String) -> User? {
     guard let colon = argument.firstIndex(of: ":") else { return nil }
     let (email, password) = (argument[..<colon], argument[argument.index(after: colon)...])
-    guard email.contains("@"), !password.isEmpty else { return nil }
+    guard isEmail(String(email)), !password.isEmpty else { return nil }
     return User(email: String(email), password: String(password))
+  }
+
+  /// Whether a text can be an e-mail address: one `@` with something on both sides, nothing blank.
+  public static func isEmail(_ text: String) -> Bool {
+    let parts = text.split(separator: "@", omittingEmptySubsequences: false)
+    return parts.count == 2 && parts.allSatisfy { !$0.isEmpty } && SecretText.controlProblem(text) == nil
+      && !text.contains(where: \.isWhitespace)
   }
 }
 

@@ -61,7 +61,11 @@ final class StackServer: Sendable {
   }
 
   private static func checkReadable(_ files: [String]) throws(StackServerError) {
-    for file in files where access(file, R_OK) != 0 { throw .certificate(file) }
+    for file in files {
+      // libwebsockets would wait for a pipe's other end.
+      do throws(HostFileError) { try HostFile.checkKind(file) } catch { throw .certificate(file) }
+      if access(file, R_OK) != 0 { throw .certificate(file) }
+    }
   }
 
   /// Ends all connections and the loop. Returns when the port is free.

@@ -148,6 +148,63 @@ private enum Mode: String, CaseIterable { case readWrite = "read-write", pullOnl
     #expect(found.first == problem)
   }
 
+  /// A line break in a header ends the header; the mistake is named where it was made.
+  @Test func keysAndTokensHoldNoControlCharacters() throws {
+    try withTemporaryDirectory { folder in
+      let broken = [
+        ("a\\nb", "a\nb", "a line break"), ("a\\r\\nX-Other: 1", "a\r\nX-Other: 1", "a line break"),
+        ("a\\u0000b", "a\0b", "control characters"), ("a\\u0085b", "a\u{85}b", "control characters"),
+        ("a\\tb", "a\tb", "control characters"), ("a b", "a b", "a space"), ("ä", "ä", "ASCII"),
+      ]
+      for (literal, raw, words) in broken {
+        try write(Array(raw.utf8), to: folder + "/secret")
+        setenv("KIZUNA_TEST_BROKEN", raw.replacing("\0", with: "\u{1}"), 1)
+        defer { unsetenv("KIZUNA_TEST_BROKEN") }
+        let places = [
+          (#"{"k": "\#(literal)"}"#, "1:7: k: "), (#"{"k": {"file": "\#(folder)/secret"}}"#, "1:16: k.file: "),
+          (#"{"k": {"env": "KIZUNA_TEST_BROKEN"}}"#, "1:15: k.env: "),
+        ]
+        for (text, place) in places {
+          let found = problems(text) { root in
+            _ = root.secret("k", form: .token)
+            return nil
+          }
+          #expect(found.count == 1)
+          #expect(found.first?.hasPrefix(place) == true && found.first?.contains(words) == true, "\(text): \(found)")
+        }
+        // A password may have spaces and any letters.
+        let asText = problems(places[0].0) { root in
+          root.secret("k", form: .text).map { _ in 1 }
+        }
+        #expect(asText.isEmpty == ["a b", "ä"].contains(literal), "\(asText)")
+      }
+    }
+  }
+
+  @Test func textsHoldNoControlCharacters() {
+    let found = problems(#"{"s": "a\nb", "p": "a.db\u0000.txt", "l": ["x\t"]}"#) { root in
+      _ = root.string("s")
+      _ = root.path("p")
+      _ = root.strings("l")
+      return nil
+    }
+    #expect(
+      found == [
+        "1:7: s: must not hold a line break", "1:20: p: a path cannot hold a NUL character",
+        "1:44: l.0: must not hold control characters",
+      ])
+  }
+
+  @Test func aSecretThatIsReplacedIsCheckedAgain() throws {
+    try withTemporaryDirectory { folder in
+      try write(Array("good\n".utf8), to: folder + "/secret")
+      let secret = try ConfigurationSecret(reading: .file(path: folder + "/secret"), form: .token)
+      #expect(try secret.current() == "good")
+      try write(Array("two\nlines".utf8), to: folder + "/secret")
+      #expect(throws: ConfigurationSecretError.self) { try secret.current() }
+    }
+  }
+
   @Test func aSecretDoesNotShow() throws {
     let secret = ConfigurationSecret(literal: "hunter2")
     var dumped = ""

@@ -33,6 +33,34 @@ import Testing
     }
   }
 
+  /// A pipe without a writer, or a device without an end, must not keep anybody waiting.
+  @Test func nothingButARegularFileIsRead() throws {
+    try withTemporaryDirectory { folder in
+      #expect(mkfifo(folder + "/pipe", 0o600) == 0)
+      symlink(folder + "/pipe", folder + "/link")
+      symlink(folder + "/loop", folder + "/loop")
+      let kinds = [
+        (folder + "/pipe", "it is a pipe, not a file"), (folder + "/link", "it is a pipe, not a file"),
+        ("/dev/zero", "it is a device, not a file"), (folder, "it is a folder, not a file"),
+        (folder + "/loop", "Too many levels of symbolic links"), ("a\0b", "a path holds no NUL"),
+      ]
+      for (path, reason) in kinds {
+        for call in [{ _ = try HostFile.read(path) }, { try HostFile.checkKind(path) }] {
+          #expect {
+            try call()
+          } throws: { error in
+            (error as? HostFileError)?.reason == reason
+          }
+        }
+      }
+      try write(Array("x".utf8), to: folder + "/file")
+      symlink(folder + "/file", folder + "/other")
+      #expect(try HostFile.readText(folder + "/other") == "x")
+      // The size of what the kernel makes up is not known before.
+      #expect(try !HostFile.readText("/proc/self/status").isEmpty)
+    }
+  }
+
   @Test func seesWhoMayRead() throws {
     try withTemporaryDirectory { folder in
       try write([], to: folder + "/f", mode: 0o640)

@@ -4,20 +4,24 @@ import SyncServer
 import Testing
 
 @Suite struct LocalStackConfigurationTests {
-  @Test func tablesOfTheCommandLine() {
-    let owned = LocalStackConfiguration.table(argument: "todos:owner_id")
-    #expect(owned?.name == "todos")
-    #expect(owned?.table.bucketColumn == "owner_id")
-    #expect(owned?.table.policy == .owner(column: "owner_id"))
-    let open = LocalStackConfiguration.table(argument: "notices")
-    #expect(open?.table.bucketColumn == nil)
-    #expect(open?.table.policy == .everyone)
-    for text in ["", "a:", ":b", "a:b:c", "A", "a b"] { #expect(LocalStackConfiguration.table(argument: text) == nil) }
+  @Test func tablesOfTheCommandLine() throws {
+    let owned = try LocalStackConfiguration.table(argument: "todos:owner_id")
+    #expect(owned.name == "todos")
+    #expect(owned.table.bucketColumn == "owner_id")
+    #expect(owned.table.policy == .owner(column: "owner_id"))
+    let open = try LocalStackConfiguration.table(argument: "notices")
+    #expect(open.table.bucketColumn == nil)
+    #expect(open.table.policy == .everyone)
+    for text in ["", "a:", ":b", "a:b:c", "A", "a b", "t:id", "sqlite_x"] {
+      #expect(throws: UsageError.self) { try LocalStackConfiguration.table(argument: text) }
+    }
   }
 
   @Test func usersOfTheCommandLine() {
     #expect(LocalStackConfiguration.user(argument: "a@b.c:pass:word") == .init(email: "a@b.c", password: "pass:word"))
-    for text in ["", "a@b.c", "a@b.c:", "nobody:x"] { #expect(LocalStackConfiguration.user(argument: text) == nil) }
+    for text in ["", "a@b.c", "a@b.c:", "nobody:x", "@b:x", "a@:x", "a@b@c:x", "a b@c:x", "a\n@c:x"] {
+      #expect(LocalStackConfiguration.user(argument: text) == nil)
+    }
   }
 
   @Test func tablesOfAConfigurationFile() {
