@@ -94,6 +94,51 @@ import Testing
     }
   }
 
+  /// Each mistake with the credentials is named as what it is.
+  @Test func saysWhichOfTheCredentialsIsWrong() async throws {
+    try await Stack.with { stack in
+      try await Scratch.with { scratch in
+        let expired = Token.make(subject: stack.userID, expiresAt: 1_600_000_000)
+        let unsigned = Token.make(subject: stack.userID, expiresAt: 4_000_000_000)
+        let good = try await stack.signIn()
+        func fails(_ arguments: [String], _ words: String...) async throws {
+          let ending = await
+            (try ChildProcess(
+              executable: Binaries.doorbell, arguments: ["listen", "--log-level", "error"] + arguments)).ending()
+          #expect(ending.code == ExitCode.authentication.rawValue, "\(ending.errors)")
+          #expect(ending.errors.count == 1, "\(ending.errors)")
+          for word in words { #expect(ending.errors.first?.contains(word) == true, "\(ending.errors)") }
+        }
+        func configured(key: String? = nil, _ session: String) throws -> [String] {
+          ["--config", try scratch.write("a.json", stack.configuration(database: "a.db", key: key, session: session))]
+        }
+        let password = #"{"email": "\#(Stack.email)", "password": "\#(Stack.password)"}"#
+        try await fails(configured(#"{"email": "\#(Stack.email)", "password": "no"}"#), "password")
+        try await fails(configured(key: "not-the-key", password), "publishable key")
+        try await fails(configured(#"{"accessToken": "\#(expired)"}"#), "expired")
+        try await fails(configured(#"{"accessToken": "\#(unsigned)"}"#), "access token")
+        let target = ["--url", stack.url, "--table", "todos"]
+        try await fails(target + ["--publishable-key", "not-the-key", "--access-token", good], "publishable key")
+        let key = ["--publishable-key", stack.publishableKey]
+        try await fails(target + key + ["--access-token", expired], "expired")
+        try await fails(target + key + ["--access-token", unsigned], "access token", "signature")
+        try await fails(target + key, "not let this user join")
+      }
+    }
+  }
+
+  @Test func aTableThatIsNotConfigured() async throws {
+    try await Stack.with { stack in
+      try await Scratch.with { scratch in
+        let file = try scratch.write("a.json", stack.configuration(database: "a.db"))
+        let ending = try await Binaries.doorbell("listen", "--config", file, "--table", "todo")
+        #expect(ending.code == ExitCode.usage.rawValue)
+        #expect(
+          ending.errors == ["kizuna-doorbell: --table todo is not in the configuration; did you mean \"todos\"?"])
+      }
+    }
+  }
+
   @Test func aServerThatIsNotThere() async throws {
     let ending = try await Binaries.doorbell(
       "listen", "--url", "http://127.0.0.1:9", "--publishable-key", "k", "--table", "todos", "--log-level", "error")

@@ -18,6 +18,34 @@ import Testing
     (["run"], "kizuna-doorbell: --config is missing: --config FILE"),
     (["sync", "--confg", "x"], "kizuna-doorbell: unknown option --confg; did you mean --config?"),
     (["listen", "--vsn", "3.0.0"], "kizuna-doorbell: --vsn must be one of 1.0.0, 2.0.0"),
+    (["sync", "--config", ""], "kizuna-doorbell: --config must not be empty: --config FILE"),
+    (["sync", "--config=a", "--config", "b"], "kizuna-doorbell: --config is given twice; keep one"),
+    (["status", "--json", "--json"], "kizuna-doorbell: --json is given twice; keep one"),
+    (["status", "--json=1"], "kizuna-doorbell: --json takes no value"),
+    (["run", "--", "x"], "kizuna-doorbell: unexpected argument \"--\"; nothing but options is taken here"),
+    (["run", "a.json"], "kizuna-doorbell: unexpected argument \"a.json\"; options start with --"),
+    (["--config", "x"], "kizuna-doorbell: unknown command \"--config\"; kizuna-doorbell --help lists them"),
+    (
+      ["listen", "--url", "http://127.0.0.1:1", "--publishable-key", "k", "--table", "T-x"],
+      "kizuna-doorbell: --table must be a table's name, of a to z, 0 to 9 and _; \"T-x\" is not"
+    ),
+    (
+      ["listen", "--url", "http://127.0.0.1:1", "--publishable-key", "k", "--table", "a", "--table", "a"],
+      "kizuna-doorbell: --table is given twice with the same value"
+    ),
+    (
+      ["listen", "--url", "http://127.0.0.1:1", "--publishable-key", "a b", "--table", "a"],
+      "kizuna-doorbell: --publishable-key must not hold a space"
+    ),
+    (
+      ["listen", "--url", "http://127.0.0.1:1", "--publishable-key", "k", "--access-token", "a\nb", "--table", "a"],
+      "kizuna-doorbell: --access-token must not hold a line break"
+    ),
+    (
+      ["listen", "--url", "", "--publishable-key", "k", "--table", "a"],
+      "kizuna-doorbell: --url must not be empty: --url URL"
+    ),
+    (["bench", "--rings", "-5"], "kizuna-doorbell: --rings must be a whole number from 1 to 100000"),
     (["bench", "--rings", "0"], "kizuna-doorbell: --rings must be a whole number from 1 to 100000"),
   ]
 

@@ -3,6 +3,7 @@ import HostKit
 import KizunaDoorbell
 import PhoenixChannels
 import SupabaseRealtime
+import SupabaseSession
 
 /// What `listen` connects to, from a configuration, from options, or from both, options first.
 struct ListenTarget {
@@ -25,8 +26,12 @@ struct ListenTarget {
     .flag("public", "join public channels; Kizuna's are private"),
   ]
 
-  /// - Throws: `UsageError`, `ConfigurationError`.
-  static func resolve(_ arguments: Arguments, http: any HTTPTransport, log: HostLog) throws -> ListenTarget {
+  /// - Parameter onFailure: hears why the session has no token.
+  /// - Throws: `UsageError`, `ConfigurationError`, `CommandFailure` for a token that is over.
+  static func resolve(
+    _ arguments: Arguments, http: any HTTPTransport, log: HostLog,
+    onFailure: @escaping @Sendable (SessionFailure) -> Void
+  ) throws -> ListenTarget {
     let configuration = try arguments.value("config").map { _ in try ConfigurationOption.load(arguments, log: log) }
     let project = try url(arguments, "url", .http)
     let webSocket = try url(arguments, "realtime-url", .webSocket)
@@ -38,26 +43,54 @@ struct ListenTarget {
       endpoint = configuration.realtimeURL.map { .webSocket($0) } ?? .project(configuration.url)
     case (nil, nil, nil): throw UsageError("--config FILE is missing, or --url URL or --realtime-url URL instead of it")
     }
-    guard let key = arguments.value("publishable-key") ?? configuration?.publishableKey.value, !key.isEmpty else {
+    guard let key = try secret(arguments, "publishable-key") ?? configuration?.publishableKey.value else {
       throw UsageError("--publishable-key is missing: --publishable-key KEY")
     }
-    let given = arguments.values("table")
-    let tables = given.isEmpty ? (configuration?.tables.keys.sorted() ?? []) : given
-    guard !tables.isEmpty else { throw UsageError("--table is missing: --table NAME") }
+    let tables = try tables(arguments, configuration)
     var realtime = RealtimeConfiguration(
       endpoint: endpoint, apiKey: key, version: arguments.value("vsn").flatMap(PhoenixVersion.init) ?? .v2)
     if let configuration { realtime.policy = configuration.realtimePolicy }
     realtime.policy.privateChannels = !arguments.flag("public")
 
     var target = ListenTarget(realtime: realtime, topics: tables.map { "kizunasync:\($0)" })
-    if let token = arguments.value("access-token") {
+    if let token = try secret(arguments, "access-token") {
+      if let end = UnverifiedToken(token)?.expiresAt, end <= SystemClock.shared.wallMilliseconds / 1000 {
+        throw CommandFailure(.authentication, "the access token given has expired; get a new one")
+      }
       target.credentials = FixedCredentials(token: token)
     } else if let configuration {
       let session = configuration.makeSession(http: http, stateFile: nil, log: log)
-      target.credentials = SessionCredentials(session)
+      target.credentials = ReportedCredentials(session: session, onFailure: onFailure)
       target.close = { await session.stop() }
     }
     return target
+  }
+
+  private static func secret(_ arguments: Arguments, _ option: String) throws(UsageError) -> String? {
+    guard let text = arguments.value(option) else { return nil }
+    if let wrong = SecretText.problem(text, .token) { throw UsageError("--\(option) \(wrong)") }
+    return text
+  }
+
+  /// Those named, else all of the configuration.
+  private static func tables(
+    _ arguments: Arguments, _ configuration: GatewayConfiguration?
+  ) throws(UsageError) -> [String] {
+    let given = arguments.values("table")
+    for table in given {
+      guard TableDeclaration.isName(table) else {
+        throw UsageError("--table must be a table's name, of a to z, 0 to 9 and _; \"\(table)\" is not")
+      }
+      if let known = configuration?.tables.keys.sorted(), !known.contains(table) {
+        let near = NearestName.hint(known, for: table)
+        throw UsageError(
+          "--table \(table) is not in the configuration\(near.isEmpty ? "; it has \(known.joined(separator: ", "))" : near)"
+        )
+      }
+    }
+    let tables = given.isEmpty ? configuration?.tables.keys.sorted() ?? [] : given
+    guard !tables.isEmpty else { throw UsageError("--table is missing: --table NAME") }
+    return tables
   }
 
   private static func url(
@@ -66,6 +99,22 @@ struct ListenTarget {
     guard let text = arguments.value(option) else { return nil }
     do throws(ServerURLError) { return try ServerURL(text, for: use) } catch {
       throw UsageError("--\(option): \(error.message)")
+    }
+  }
+}
+
+/// The configured session's tokens. Why there is none is told as well: the connection only waits.
+private struct ReportedCredentials: RealtimeCredentials {
+  let session: SupabaseSession
+  let onFailure: @Sendable (SessionFailure) -> Void
+
+  func accessToken(refresh: Bool) async throws -> String? {
+    do {
+      return try await session.accessToken(refresh: refresh).value
+    } catch let failure as SessionFailure {
+      onFailure(failure)
+      if failure.kind == .authentication { return nil }
+      throw failure
     }
   }
 }

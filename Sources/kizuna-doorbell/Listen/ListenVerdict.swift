@@ -1,6 +1,7 @@
 import HostKit
 import PhoenixChannels
 import SupabaseRealtime
+import SupabaseSession
 
 /// Whether a connection that has never been in service will ever be. After the first success it only waits and tries
 /// again; before, whoever started it wants to know what is wrong with what they typed.
@@ -11,11 +12,9 @@ enum ListenVerdict {
   /// Nil while there is hope.
   static func failure(_ status: RealtimeStatus) -> CommandFailure? {
     if status.isReady { return nil }
-    let reason = status.lastFailure?.description ?? "no reason was given"
-    if case .awaitingCredentials = status.state {
-      return CommandFailure(.authentication, "the server does not accept the key or the token: \(reason)")
-    }
+    if case .awaitingCredentials = status.state { return refusal(status) }
     if let failure = status.lastFailure {
+      let reason = failure.description
       switch failure.failureClass {
       case .config:
         return CommandFailure(.configuration, "the server cannot be used as configured: \(reason)")
@@ -29,5 +28,26 @@ enum ListenVerdict {
     }
     guard !status.topics.isEmpty, refusals.count == status.topics.count, let first = refusals.first else { return nil }
     return CommandFailure(.authentication, "the server does not let this user join: \(first)")
+  }
+
+  /// The key opens the connection; the token goes with each join. So what was refused says which of them it was.
+  private static func refusal(_ status: RealtimeStatus) -> CommandFailure {
+    if let failure = status.topics.lazy.compactMap(\.lastFailure).first(where: { $0.failureClass == .auth }) {
+      return CommandFailure(.authentication, "the server does not accept the access token: \(failure)")
+    }
+    guard let failure = status.lastFailure else {
+      return CommandFailure(.authentication, "nobody is signed in, so private channels cannot be joined")
+    }
+    return CommandFailure(.authentication, "the server does not accept the publishable key: \(failure)")
+  }
+
+  /// The same for a session that has no token.
+  /// - Parameter count: how often in a row it had none.
+  static func failure(_ session: SessionFailure, count: Int) -> CommandFailure? {
+    switch session.kind {
+    case .authentication, .configuration: CommandFailure(session.exitCode, session.message)
+    case .transient: count >= patience ? CommandFailure(session.exitCode, session.message) : nil
+    case .stopped: nil
+    }
   }
 }

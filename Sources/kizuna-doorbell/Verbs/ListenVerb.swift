@@ -19,10 +19,19 @@ enum ListenVerb {
   private static func run(_ arguments: Arguments) async throws -> ExitCode {
     let log = LogOutput.log(from: arguments)
     let parts = GatewayParts.live()
-    let target = try ListenTarget.resolve(arguments, http: parts.http, log: log)
+    let (ends, continuation) = AsyncStream.makeStream(of: End.self)
+    let wasReady = Locked(false)
+    let failures = Locked(0)
+    let target = try ListenTarget.resolve(arguments, http: parts.http, log: log) { failure in
+      let count = failures.withLock { count -> Int in
+        count += 1
+        return count
+      }
+      guard !wasReady.withLock({ $0 }), let failure = ListenVerdict.failure(failure, count: count) else { return }
+      continuation.yield(.failed(failure))
+    }
     let connection = RealtimeConnection(
       target.realtime, transport: parts.realtime, credentials: target.credentials, log: log)
-    let (ends, continuation) = AsyncStream.makeStream(of: End.self)
     ProcessSignals.shared.onStop { continuation.yield(.asked) }
     ProcessSignals.shared.onWake { connection.hint(.manual) }
     let clock = SystemClock.shared
@@ -34,12 +43,12 @@ enum ListenVerb {
       }
     }
     let states = Task {
-      var wasReady = false
       for await status in connection.statusUpdates {
         let line = ListenLines.state(status, now: clock.now, wallMilliseconds: clock.wallMilliseconds)
         if !StandardStreams.print(line) { continuation.yield(.asked) }
-        wasReady = wasReady || status.isReady
-        if !wasReady, let failure = ListenVerdict.failure(status) { continuation.yield(.failed(failure)) }
+        if status.isReady { wasReady.withLock { $0 = true } }
+        guard !wasReady.withLock({ $0 }), let failure = ListenVerdict.failure(status) else { continue }
+        continuation.yield(.failed(failure))
       }
     }
     connection.start()
