@@ -8,7 +8,8 @@ enum Program {
     ProcessSignals.shared.start()
     let program = CommandProgram(
       name: "kizuna-doorbell", summary: "Keeps a local SQLite replica of Supabase tables, near real time.",
-      verbs: [RunVerb.command, SyncVerb.command, StatusVerb.command, ListenVerb.command, BenchVerb.command],
+      verbs: [RunVerb.command, SyncVerb.command, StatusVerb.command] + OutboxVerbs.commands
+        + [ListenVerb.command, BenchVerb.command],
       explain: Failures.explain)
     await program.main()
   }

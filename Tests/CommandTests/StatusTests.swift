@@ -63,6 +63,32 @@ import Testing
     }
   }
 
+  @Test func tellsHowLongTheOldestWriteWaitsAndWhy() async throws {
+    try await Stack.with { stack in
+      try await Scratch.with { scratch in
+        let database = scratch.path + "/a.db"
+        let file = try scratch.write("a.json", stack.configuration(database: database))
+        func oldest() async throws -> JSONValue? {
+          let ending = try await Binaries.doorbell("status", "--config", file, "--json")
+          return try JSONValue(parsing: ending.output.joined())["oldest_write"]
+        }
+        #expect(try await Binaries.doorbell("sync", "--config", file).code == ExitCode.ok.rawValue)
+        #expect(try await oldest() == .null)
+        try PlainSQL.run(database, "INSERT INTO todos(title) VALUES ('x')")
+        #expect(try await oldest()?["attempts"] == 0)
+        await stack.process.stop()
+        for _ in 0..<2 {
+          #expect(try await Binaries.doorbell("sync", "--config", file).code == ExitCode.unreachable.rawValue)
+        }
+        let write = try await oldest()
+        #expect(write?["table"] == "todos" && write?["age_s"]?.intValue != nil && write?["attempts"] == 2)
+        #expect(write?["last_error"]?.stringValue?.contains("connection refused") == true)
+        let text = try await Binaries.doorbell("status", "--config", file)
+        #expect(text.output.contains { $0.contains("s ago, table todos, ") && $0.contains("last error: ") })
+      }
+    }
+  }
+
   @Test func aSuccessClearsTheLastError() async throws {
     try await Stack.with { stack in
       try await Scratch.with { scratch in

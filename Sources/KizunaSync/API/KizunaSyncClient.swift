@@ -307,6 +307,20 @@ public final class KizunaSyncClient: @unchecked Sendable {  // everything mutabl
     try await engine().dismissRejection(mutationId)
   }
 
+  /// Queues a write the server did not take again, as the newest of its row: the columns it would have written, over the
+  /// row as it is now. The entry leaves the journal; ``dismissRejection(_:)`` gives it up instead.
+  ///
+  /// A dead letter keeps its mutation id, because it was never decided; a write that was decided gets a new one. What was
+  /// all-or-nothing stays so.
+  /// - Returns: the ids under which it is queued, one for each member of what was all-or-nothing; empty when no such entry
+  ///   is held.
+  /// - Throws: `UNKNOWN_TABLE`, `LOCAL_UNSUPPORTED` for a table that has become pull-only, `LOCAL_CONSTRAINT` when a
+  ///   constraint of the database refuses the row now. Nothing is changed then.
+  @discardableResult
+  public func retryRejection(_ mutationId: String) async throws -> [String] {
+    try await engine().retryRejection(mutationId)
+  }
+
   /// Values that peers' writes replaced, newest first.
   public func overwrites(includeDismissed: Bool = false) async throws -> [KizunaSyncOverwrite] {
     try await engine().overwrites(includeDismissed: includeDismissed)

@@ -3,15 +3,23 @@ import HostKit
 /// Reading and dismissing the journals, and what status asks for.
 extension Replica {
   func rejections(includeDismissed: Bool) throws -> [KizunaSyncRejection] {
+    try Self.rejections(includeDismissed: includeDismissed, in: database).map(\.rejection)
+  }
+
+  /// With the members of each, the text of a JSON array.
+  static func rejections(
+    includeDismissed: Bool, in database: Database
+  ) throws -> [(rejection: KizunaSyncRejection, members: String)] {
     let filter = includeDismissed ? "" : " WHERE dismissed = 0"
     return try database.map(
       "SELECT mutation_id, tbl, pk, kind, reason, members, server_row, at, dismissed FROM _kizunasync_rejections"
         + filter + " ORDER BY n"
     ) { row in
-      KizunaSyncRejection(
+      let rejection = KizunaSyncRejection(
         mutationId: row.string(0), table: row.string(1), pk: row.string(2), kind: row.string(3), reason: row.string(4),
-        changedColumns: Self.changedColumns(row.string(5), of: row.string(0)), serverRowJson: row.string(6),
+        changedColumns: changedColumns(row.string(5), of: row.string(0)), serverRowJson: row.string(6),
         at: row.int64(7), dismissed: row.int(8) != 0)
+      return (rejection, row.string(5))
     }
   }
 

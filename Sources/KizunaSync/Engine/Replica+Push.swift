@@ -141,6 +141,7 @@ extension Replica {
   func countFailure(_ taken: Taken, message: String) throws -> Int {
     guard let head = taken.entries.first else { return 0 }
     return try bareTransaction(sync: .normal, foreignKeys: false) {
+      try countTry(head)
       try database.run(
         "UPDATE _kizunasync_outbox SET attempts = attempts + 1, error = ? WHERE seq = ?", .text(message),
         .integer(head.seq))
@@ -154,9 +155,16 @@ extension Replica {
   func noteFailure(_ taken: Taken, message: String) throws {
     guard let head = taken.entries.first else { return }
     try bareTransaction(sync: .normal, foreignKeys: false) {
+      try countTry(head)
       try database.run(
         "UPDATE _kizunasync_outbox SET error = ? WHERE seq = ?", .text(message), .integer(head.seq))
     }
+  }
+
+  /// How often the head was sent in vain, for those who look; what it may fail for good is counted elsewhere.
+  private func countTry(_ head: OutboxEntry) throws {
+    let tries = try database.triesOfHead(head.seq)
+    try database.setMeta(.headTries, .text("\(head.seq)|\(tries + 1)"))
   }
 
   // MARK: Journal

@@ -79,6 +79,13 @@ public struct KizunaSyncReplicaStatus: Sendable, Hashable {
   /// - Throws: `KizunaSyncError` with `STORE_UNAVAILABLE` when the file is missing, is no database or no replica, and
   ///   `STORE` codes for what else SQLite says.
   public static func read(databasePath path: String) throws -> KizunaSyncReplicaStatus {
+    try reading(path) { database in
+      try read(database, holder: holder(ofDatabase: path), failure: RunRecordFile.read(ofDatabase: path)?.failure)
+    }
+  }
+
+  /// Reads a replica's file in one snapshot.
+  static func reading<Result>(_ path: String, _ body: (Database) throws -> Result) throws -> Result {
     guard access(path, F_OK) == 0 else {
       throw KizunaSyncError(.storeUnavailable, "there is no database \(path) yet; the first run or sync makes it")
     }
@@ -88,8 +95,7 @@ public struct KizunaSyncReplicaStatus: Sendable, Hashable {
       defer { database.close() }
       return try database.snapshot {
         try checkBookkeeping(database, path)
-        return try read(
-          database, holder: holder(ofDatabase: path), failure: RunRecordFile.read(ofDatabase: path)?.failure)
+        return try body(database)
       }
     }
   }
@@ -118,9 +124,19 @@ public struct KizunaSyncReplicaStatus: Sendable, Hashable {
     let captured = try count(
       "SELECT count(*) FROM _kizunasync_capture WHERE seq > ?", harvested.isNull ? 0 : harvested)
     let queued = try count("SELECT count(*) FROM _kizunasync_outbox WHERE state < 2")
-    let oldest = try database.first(
-      "SELECT tbl, at, attempts, error FROM _kizunasync_outbox WHERE state < 2 ORDER BY seq LIMIT 1"
-    ) { OldestWrite(table: $0.string(0), at: $0.int64(1), attempts: $0.int(2), lastError: $0.optionalString(3)) }
+    // Oldest first: what is queued, then what no client has taken up yet.
+    let oldest =
+      try database.first(
+        "SELECT tbl, at, seq, error FROM _kizunasync_outbox WHERE state < 2 ORDER BY seq LIMIT 1", [],
+        { row in
+          OldestWrite(
+            table: row.string(0), at: row.int64(1), attempts: try database.triesOfHead(row.int64(2)),
+            lastError: row.optionalString(3))
+        })
+      ?? database.first(
+        "SELECT tbl, at FROM _kizunasync_capture WHERE seq > ? ORDER BY seq LIMIT 1",
+        [harvested.isNull ? 0 : harvested],
+        { OldestWrite(table: $0.string(0), at: $0.int64(1), attempts: 0, lastError: nil) })
     var rows: [String: Int] = [:]
     var missing: [String] = []
     for table in try database.map("SELECT name FROM _kizunasync_tables ORDER BY name", [], { $0.string(0) }) {

@@ -30,6 +30,8 @@ enum MetaKey: String {
   case machine
   /// When a run last ended well, milliseconds since 1970.
   case lastSync = "last_sync"
+  /// The head of the queue and how often it was sent without a verdict, `seq|count`.
+  case headTries = "head_tries"
   /// The tables whose rows must be read again from the start, see `Rereads`.
   case reread
   /// Why the tables cannot be followed as they are now, for people.
@@ -40,6 +42,12 @@ enum MetaKey: String {
 extension Database {
   func meta(_ key: MetaKey) throws -> SQLiteValue {
     try value("SELECT value FROM _kizunasync_meta WHERE key = ?", .text(key.rawValue)) ?? .null
+  }
+
+  /// How often the write with this number was sent without a verdict, if it is the head of the queue.
+  func triesOfHead(_ seq: Int64) throws -> Int {
+    let parts = try meta(.headTries).text?.split(separator: "|") ?? []
+    return parts.count == 2 && Int64(parts[0]) == seq ? Int(parts[1]) ?? 0 : 0
   }
 
   func setMeta(_ key: MetaKey, _ value: SQLiteValue) throws {

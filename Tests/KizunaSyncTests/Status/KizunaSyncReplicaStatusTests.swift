@@ -46,6 +46,15 @@ import Testing
       await #expect(throws: KizunaSyncError.self) { try await engine.sync() }
       let failed = try KizunaSyncReplicaStatus.read(databasePath: path)
       #expect(failed.oldestWrite?.lastError?.contains("the disk of the server is full") == true)
+      #expect(failed.oldestWrite?.attempts == 1)
+      transport.faults.failNext(with: .connectionLost)
+      await #expect(throws: KizunaSyncError.self) { try await engine.sync() }
+      transport.faults.failNext(with: .permanent)
+      transport.faults.failNext(with: .permanent)
+      await #expect(throws: KizunaSyncError.self) { try await engine.sync() }
+      // Whatever the reason.
+      #expect(try KizunaSyncReplicaStatus.read(databasePath: path).oldestWrite?.attempts == 3)
+      #expect(try KizunaSyncOutbox.queued(databasePath: path).map(\.attempts) == [3, 0])
 
       try await engine.sync()
       let synced = try KizunaSyncReplicaStatus.read(databasePath: path)
@@ -65,6 +74,8 @@ import Testing
       let status = try KizunaSyncReplicaStatus.read(databasePath: path)
       #expect(status.outboxDepth == 3)
       #expect(status.holder == nil)
+      let now = SystemClock.shared.wallMilliseconds
+      #expect(status.oldestWrite.map { $0.table == "todos" && now - $0.at < 60_000 && $0.attempts == 0 } == true)
     }
   }
 

@@ -1,0 +1,62 @@
+import HostKit
+import KizunaSync
+
+/// What `outbox list` shows.
+struct OutboxListing {
+  var queued: [KizunaSyncOutbox.Queued]
+  var refused: [KizunaSyncOutbox.Refused]
+  var showsValues: Bool
+  /// Milliseconds since 1970.
+  var now: Int64
+
+  var json: JSONValue {
+    ["queued": .array(queued.map(json)), "refused": .array(refused.map(json))]
+  }
+
+  private func json(_ write: KizunaSyncOutbox.Queued) -> JSONValue {
+    [
+      "mutation_id": .string(write.mutationId), "table": .string(write.table), "pk": .string(write.pk),
+      "op": .string(write.op.rawValue), "columns": .array(write.columns.map(JSONValue.string)),
+      "group": .string(orNull: write.group), "sent": .bool(write.isSent), "attempts": .int(write.attempts),
+      "last_error": .string(orNull: write.lastError), "age_s": .int(age(write.at)),
+    ]
+  }
+
+  private func json(_ write: KizunaSyncOutbox.Refused) -> JSONValue {
+    let rejection = write.rejection
+    var members: [String: JSONValue] = [
+      "mutation_id": .string(rejection.mutationId), "kind": .string(rejection.kind),
+      "reason": .string(rejection.reason), "table": .string(rejection.table), "pk": .string(rejection.pk),
+      "columns": .array(rejection.changedColumns.map(JSONValue.string)), "dismissed": .bool(rejection.dismissed),
+      "at": .string(UTCTimestamp.text(milliseconds: rejection.at)),
+      "members": .array(write.members.map(JSONValue.string)),
+    ]
+    if showsValues {
+      members["writes"] = .array(write.memberJson.map { (try? JSONValue(parsing: $0)) ?? .null })
+      members["server_row"] = (try? JSONValue(parsing: rejection.serverRowJson)) ?? .null
+    }
+    return .object(members)
+  }
+
+  var text: [String] {
+    var lines: [String] = []
+    for write in queued {
+      let columns = write.columns.isEmpty ? "" : " (\(write.columns.joined(separator: ", ")))"
+      lines.append(
+        "waits    \(write.mutationId)  \(write.op.rawValue) \(write.table) \(write.pk)\(columns), \(age(write.at)) s old"
+          + (write.isSent ? ", sent" : ""))
+      if let error = write.lastError { lines.append("         \(write.attempts) attempts, last error: \(error)") }
+    }
+    for write in refused {
+      let rejection = write.rejection
+      lines.append(
+        "refused  \(rejection.mutationId)  \(rejection.table) \(rejection.pk): \(rejection.kind), \(rejection.reason), "
+          + UTCTimestamp.text(milliseconds: rejection.at) + (rejection.dismissed ? ", dismissed" : ""))
+      if write.members.count > 1 { lines.append("         with \(write.members.count - 1) others, all or nothing") }
+      if showsValues { lines += write.memberJson.map { "         \($0)" } }
+    }
+    return lines.isEmpty ? ["nothing waits, and nothing was refused"] : lines
+  }
+
+  private func age(_ at: Int64) -> Int64 { max(0, (now - at) / 1000) }
+}
