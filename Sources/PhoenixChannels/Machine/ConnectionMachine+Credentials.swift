@@ -2,11 +2,8 @@ import HostKit
 
 /// Tokens: when they are asked for, what a refusal means, and how a new one spreads.
 extension ConnectionMachine {
-  /// No connection is of use before new credentials come: the newest are refused or withdrawn, and nobody was asked.
-  var isBlockedByCredentials: Bool {
-    if credentials.isWithdrawn { return true }
-    return credentials.isRefused && !credentials.isAsking && !timers.isArmed(.credentials)
-  }
+  /// New credentials are due soon, because somebody was asked.
+  private var awaitsAnswer: Bool { credentials.isAsking || timers.isArmed(.credentials) }
 
   mutating func askCredentials(fresh: Bool, _ turn: inout Turn) {
     guard !credentials.isAsking, !timers.isArmed(.credentials) else { return }
@@ -32,7 +29,7 @@ extension ConnectionMachine {
     case .token(let token) where !token.isEmpty:
       credentials.unavailableStreak = 0
       if credentials.receive(token) { newToken(&turn) }
-      if plan == .awaitingCredentials, !isBlockedByCredentials { connectIfWanted(&turn) }
+      if plan == .awaitingCredentials { connectIfWanted(&turn) }
     case .token, .withdrawn:
       credentials.unavailableStreak = 0
       credentials.withdraw()
@@ -78,18 +75,12 @@ extension ConnectionMachine {
   /// Leaves a connection on which nothing can be joined any more.
   mutating func tidyCredentials(_ turn: inout Turn) {
     if credentials.isRefused { askFreshCredentials(&turn) }
-    switch plan {
-    case .live:
-      guard isBlockedByCredentials, !channels.isEmpty else { return }
-      guard !channels.contains(where: { $0.currentRef != nil }) else { return }
-      awaitCredentials(&turn)
-    // The question that a retry was waiting for has been answered in vain.
-    case .waiting, .suspended:
-      guard isBlockedByCredentials else { return }
-      timers.cancel(.reconnect, &turn)
-      awaitCredentials(&turn)
-    case .stopped, .disconnected, .awaitingCredentials: break
+    // A connection that stands is kept while somebody looks for a better token.
+    guard plan == .live, !channels.isEmpty, credentials.areUseless, credentials.isWithdrawn || !awaitsAnswer else {
+      return
     }
+    guard !channels.contains(where: { $0.currentRef != nil }) else { return }
+    awaitCredentials(&turn)
   }
 
   private mutating func awaitCredentials(_ turn: inout Turn) {
@@ -103,6 +94,6 @@ extension ConnectionMachine {
   mutating func retryCredentials(_ turn: inout Turn) {
     credentials.forgive()
     if credentials.required { askFreshCredentials(&turn) }
-    if !isBlockedByCredentials { connectIfWanted(&turn) }
+    connectIfWanted(&turn)
   }
 }

@@ -5,7 +5,7 @@ extension ConnectionMachine {
   mutating func receive(_ frame: PhoenixFrame, _ turn: inout Turn) {
     let matched: Bool
     if frame.topic == PhoenixFrame.Name.phoenix {
-      matched = frame.event == PhoenixFrame.Name.reply && heartbeat.answered(ref: frame.ref)
+      matched = frame.event == PhoenixFrame.Name.reply && heartbeat.answered(ref: frame.ref, at: turn.now)
     } else {
       switch frame.event {
       case PhoenixFrame.Name.reply: matched = reply(frame, &turn)

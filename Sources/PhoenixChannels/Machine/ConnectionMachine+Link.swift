@@ -7,18 +7,19 @@ extension ConnectionMachine {
   /// First connection after a start or a first subscription, or the next one after credentials came.
   mutating func connectIfWanted(_ turn: inout Turn) {
     guard !channels.isEmpty else { return }
+    let delay: UInt64
     switch plan {
-    case .disconnected, .awaitingCredentials: break
+    case .disconnected: delay = schedule.delayAgain(policy.reconnect, turn)
+    // What was refused is not what is tried now.
+    case .awaitingCredentials: delay = 0
     case .stopped, .live, .waiting, .suspended: return
     }
-    if isBlockedByCredentials {
+    if credentials.areUseless {
       plan = .awaitingCredentials
     } else if !pathSatisfied || schedule.isSpent(at: turn.now, policy.reconnect) {
       suspend(&turn)
-    } else if schedule.streak > 0 {
-      wait(for: schedule.nextDelay(after: .transient, retryAfterSeconds: nil, policy.reconnect, turn), &turn)
     } else {
-      wait(for: 0, &turn)
+      wait(for: delay, &turn)
     }
   }
 
@@ -65,16 +66,16 @@ extension ConnectionMachine {
 
   // MARK: Events of the transport
 
+  /// - Parameter id: of the transport that exists.
   mutating func transport(_ id: TransportID, _ event: TransportEvent, _ turn: inout Turn) {
     switch link {
     case .none: break
-    case .closing(id):
+    case .closing:
       switch event {
       case .refused, .failed, .closed: linkGone(&turn)
       case .opened, .frame, .tooLarge, .pong: break
       }
-    case .connecting(id), .open(id): live(id, event, &turn)
-    case .connecting, .open, .closing: break
+    case .connecting, .open: live(id, event, &turn)
     }
   }
 
@@ -130,7 +131,7 @@ extension ConnectionMachine {
       if schedule.serverErrors >= limit { askFreshCredentials(&turn) }
     }
     if refusal.isAmbiguous { askFreshCredentials(&turn) }
-    if refusal.report.failureClass == .auth {
+    if refusal.report.failureClass == .auth, credentials.required {
       credentials.refused(credentials.serial)
       askFreshCredentials(&turn)
     }
@@ -189,6 +190,7 @@ extension ConnectionMachine {
     }
     serverQueue = ServerQueue()
     joinsHeldUntil = nil
+    joinsAwaitRoom = false
     announcedClose = nil
     isStable = false
     if plan != .stopped { flushRings(&turn) }
@@ -215,19 +217,26 @@ extension ConnectionMachine {
 
   private mutating func planNext(after report: FailureReport, retryAfterSeconds: Int?, _ turn: inout Turn) {
     lastFailure = report
+    counters.connectionFailures[report.failureClass, default: 0] += 1
+    if report.isUnknown { counters.refusalsUnknown += 1 }
     turn.note(.lost(report))
     let delay = schedule.nextDelay(
       after: report.failureClass, retryAfterSeconds: retryAfterSeconds, policy.reconnect, turn)
     if channels.isEmpty {
       plan = .disconnected
-    } else if isBlockedByCredentials {
+    } else if credentials.areUseless {
       plan = .awaitingCredentials
       turn.note(.awaitingCredentials)
-    } else if !pathSatisfied || report.failureClass == .config || schedule.isSpent(at: turn.now, policy.reconnect) {
+    } else if !pathSatisfied || needsOperator(report) || schedule.isSpent(at: turn.now, policy.reconnect) {
       suspend(&turn)
     } else {
       wait(for: delay, &turn)
     }
+  }
+
+  /// Only a person can mend it. A refused key is such a case when there is nobody to ask for another.
+  func needsOperator(_ report: FailureReport) -> Bool {
+    report.failureClass == .config || (report.failureClass == .auth && !credentials.required)
   }
 
   // MARK: Hints

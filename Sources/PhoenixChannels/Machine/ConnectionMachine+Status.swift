@@ -8,7 +8,7 @@ extension ConnectionMachine {
         ConnectionStatus.Topic(
           topic: $0.topic, state: $0.state, subscribers: $0.subscribers, lastFailure: $0.lastFailure,
           failuresInARow: $0.failedJoins)
-      }, counters: counters)
+      }, lastRoundTrip: heartbeat.lastRoundTrip, counters: counters)
   }
 
   private var state: ConnectionStatus.State {

@@ -17,6 +17,7 @@ extension ConnectionMachine {
     guard let index = index(of: topic) else { return }
     channels[index].subscribers -= 1
     guard channels[index].subscribers <= 0 else { return }
+    if channels[index].currentRef != nil { roomMade(&turn) }
     leave(index, &turn)
     timers.cancel(.rejoin(topic), &turn)
     rings.remove(topic)
@@ -124,12 +125,14 @@ extension ConnectionMachine {
     joinWindow = 1
     channels[index].notice = nil
     channels[index].lastFailure = report
+    counters.topicFailures[report.failureClass, default: 0] += 1
+    if report.isUnknown { counters.refusalsUnknown += 1 }
     turn.note(.refused(topic, report))
     switch report.failureClass {
-    case .auth:
+    case .auth where credentials.required:
       channels[index].phase = .idle
       credentials.refused(channels[index].tokenSerial)
-    case .denied, .config:
+    case .auth, .denied, .config:
       channels[index].phase = .denied(report)
       let delay = turn.around(policy.slowRetry, share: policy.slowRetrySpread)
       timers.arm(.rejoin(topic), at: turn.now + delay, &turn)
@@ -137,16 +140,20 @@ extension ConnectionMachine {
       if refusal.scope == .connection { announcedClose = report }
     case .transient, .limit:
       channels[index].failedJoins += 1
-      backOff(index, report.failureClass, &turn)
-      if refusal.scope == .connection {
+      switch refusal.scope {
+      case .topic: backOff(index, report.failureClass, &turn)
+      case .connection:
+        backOff(index, report.failureClass, &turn)
         announcedClose = report
-        holdJoins(&turn)
+        holdJoins(for: turn.upperHalf(policy.reconnect.limitDelay), &turn)
+      case .room:
+        // Each further join would be refused too, and keep the connection deaf while the server thinks about it.
+        channels[index].phase = .idle
+        holdJoins(for: turn.around(policy.slowRetry, share: policy.slowRetrySpread), &turn)
+        joinsAwaitRoom = true
+      case .replaceConnection: return drop(report, &turn)
       }
-      if refusal.scope == .replaceConnection {
-        drop(report, &turn)
-      } else {
-        replaceIfHopeless(index, &turn)
-      }
+      replaceIfHopeless(index, &turn)
     }
   }
 
@@ -162,9 +169,17 @@ extension ConnectionMachine {
     timers.arm(.rejoin(channels[index].topic), at: until, &turn)
   }
 
+  /// A channel goes, so another one fits.
+  private mutating func roomMade(_ turn: inout Turn) {
+    guard joinsAwaitRoom else { return }
+    joinsAwaitRoom = false
+    joinsHeldUntil = nil
+    timers.cancel(.joinHold, &turn)
+  }
+
   /// The limit is not this topic's: any other join would be refused too.
-  private mutating func holdJoins(_ turn: inout Turn) {
-    let until = turn.now + turn.upperHalf(policy.reconnect.limitDelay)
+  private mutating func holdJoins(for delay: UInt64, _ turn: inout Turn) {
+    let until = turn.now + delay
     joinsHeldUntil = until
     timers.arm(.joinHold, at: until, &turn)
   }
@@ -190,6 +205,7 @@ extension ConnectionMachine {
       heartbeat.joinDone(sentAt: sentAt, at: turn.now, policy.heartbeat.deadline)
       counters.joinsRefused += 1
     case .joined(_, let since):
+      roomMade(&turn)
       if turn.now >= since + policy.reconnect.stabilityWindow { channels[index].streak = 0 }
     case .idle, .backingOff, .denied: return
     }

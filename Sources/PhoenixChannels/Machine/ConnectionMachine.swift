@@ -61,8 +61,10 @@ public struct ConnectionMachine: Sendable {
   var isStable = false
   /// Joins that may be unanswered at once.
   var joinWindow = 1
-  /// The server asked to slow down the joins of this connection.
+  /// The server asked to slow down the joins of this connection, or to leave a channel first.
   var joinsHeldUntil: UInt64?
+  /// The joins are held because no more channels fit.
+  var joinsAwaitRoom = false
   /// What a refused join announced about the close that follows it.
   var announcedClose: FailureReport?
   var lastReplacement: UInt64?
@@ -94,8 +96,12 @@ public struct ConnectionMachine: Sendable {
       case .unsubscribe(let topic): unsubscribe(topic, &turn)
       case .credentials(let update): receive(update, &turn)
       case .hint(let hint): self.hint(hint, &turn)
-      case .transport(let id, let event): transport(id, event, &turn)
-      case .timer(let token): timer(token, &turn)
+      case .transport(let id, let event):
+        guard id == transportID else { return [] }
+        transport(id, event, &turn)
+      case .timer(let token):
+        guard let deadline = timers.consume(token) else { return [] }
+        timer(token.kind, deadline: deadline, &turn)
       }
       if plan != .stopped { tidyUp(&turn) }
       return turn.effects
@@ -165,9 +171,8 @@ public struct ConnectionMachine: Sendable {
 
   // MARK: Timers
 
-  private mutating func timer(_ token: TimerToken, _ turn: inout Turn) {
-    guard let deadline = timers.consume(token) else { return }
-    switch token.kind {
+  private mutating func timer(_ kind: TimerToken.Kind, deadline: UInt64, _ turn: inout Turn) {
+    switch kind {
     case .reconnect: reconnectDue(&turn)
     case .handshake: handshakeOverdue(&turn)
     case .close: closeOverdue(&turn)
@@ -182,7 +187,9 @@ public struct ConnectionMachine: Sendable {
       endLink(code: 1000, reason: "", &turn)
     case .credentials: askCredentials(fresh: credentials.wantsFresh, &turn)
     case .ring: flushRings(&turn)
-    case .joinHold: joinsHeldUntil = nil
+    case .joinHold:
+      joinsHeldUntil = nil
+      joinsAwaitRoom = false
     case .join(let topic): joinOverdue(topic, &turn)
     case .rejoin(let topic):
       if let index = index(of: topic) { channels[index].phase = .idle }
@@ -199,6 +206,14 @@ public struct ConnectionMachine: Sendable {
   mutating func nextTransport() -> TransportID {
     lastTransport += 1
     return TransportID(lastTransport)
+  }
+
+  /// The transport that exists; nil when there is none.
+  private var transportID: TransportID? {
+    switch link {
+    case .none: nil
+    case .connecting(let id), .open(let id), .closing(let id): id
+    }
   }
 
   /// The open transport; nil when there is none.

@@ -43,6 +43,9 @@ public struct ConnectionStatus: Sendable, Hashable {
   /// Why the last connection ended; nil since the last one that became stable.
   public var lastFailure: FailureReport?
   public var topics: [Topic]
+  /// Nanoseconds from the newest answered heartbeat to its answer; nil before the first. Includes what the server was
+  /// busy with.
+  public var lastRoundTrip: UInt64?
   public var counters: ConnectionCounters
 }
 
@@ -66,4 +69,10 @@ public struct ConnectionCounters: Sendable, Hashable {
   public var credentialRequests = 0
   public var tokensPushed = 0
   public var socketsReplaced = 0
+  /// Attempts and connections that failed, by class.
+  public var connectionFailures: [FailureClass: Int] = [:]
+  /// Joins that were refused or unanswered and channels that were ended, by class.
+  public var topicFailures: [FailureClass: Int] = [:]
+  /// Upgrade answers, reasons, messages and close codes that are not known; they were taken for transient.
+  public var refusalsUnknown = 0
 }

@@ -21,12 +21,17 @@ public struct FailureReport: Error, Sendable, Hashable, CustomStringConvertible 
   public let status: Int?
   /// Close code of a connection that the server closed.
   public let closeCode: UInt16?
+  /// The server's answer is none that is known, and was taken for one that passes.
+  public let isUnknown: Bool
 
-  init(_ failureClass: FailureClass, _ text: String, status: Int? = nil, closeCode: UInt16? = nil) {
+  init(
+    _ failureClass: FailureClass, _ text: String, status: Int? = nil, closeCode: UInt16? = nil, isUnknown: Bool = false
+  ) {
     self.failureClass = failureClass
     self.text = Self.clean(text)
     self.status = status
     self.closeCode = closeCode
+    self.isUnknown = isUnknown
   }
 
   public var description: String {

@@ -26,6 +26,7 @@ enum RefusalTables {
       var result = refusal(.transient, "refused without a reason: protocol version, key, token or limit")
       result.isAmbiguous = true
       return result
+    case 400: return refusal(.config, "the server did not take it for an upgrade")
     case 404: return refusal(.config, "no such project")
     case 408, 425: return refusal(.transient, "the server asked to try again")
     case 414, 431: return refusal(.config, "the key is too long for the request")
@@ -34,8 +35,11 @@ enum RefusalTables {
       var result = refusal(.transient, "the server failed")
       result.countsAsServerError = true
       return result
-    case 501...: return refusal(.transient, "the server or its gateway is not available")
-    default: return refusal(.config, "not an answer of a Realtime server")
+    case 502...504, 520...530: return refusal(.transient, "the server or its gateway is not available")
+    default:
+      return UpgradeRefusal(
+        report: FailureReport(
+          .transient, text ?? "not an answer of a Realtime server", status: status, isUnknown: true))
     }
   }
 
@@ -48,13 +52,23 @@ enum RefusalTables {
   // MARK: Closes
 
   static func close(code: UInt16?, reason: String) -> FailureReport {
-    let failureClass: FailureClass
-    switch code.map(Int.init) {
-    // Forced out: join rate, tenant gone. Codes of a proxy are treated with the same care.
-    case .some(1001), .some(4000...4999): failureClass = .limit
-    default: failureClass = .transient
-    }
-    return FailureReport(failureClass, reason.isEmpty ? "closed by the server" : reason, closeCode: code)
+    let known: (failureClass: FailureClass, text: String)? =
+      switch code.map(Int.init) {
+      case nil, 1005, 1006: (.transient, "the connection was cut")
+      case 1000: (.transient, "closed by the server")
+      // Forced out: join rate, tenant gone.
+      case 1001: (.limit, "the server sent us away")
+      case 1002, 1007: (.transient, "the server could not read what it was sent")
+      case 1009: (.transient, "a message was too large for the server")
+      case 1011: (.transient, "the server failed")
+      case 1012: (.transient, "the server restarts")
+      // Of a proxy; treated with the same care as being sent away.
+      case .some(4000...4999): (.limit, "closed by the server")
+      default: nil
+      }
+    return FailureReport(
+      known?.failureClass ?? .transient, reason.isEmpty ? known?.text ?? "closed by the server" : reason,
+      closeCode: code, isUnknown: known == nil)
   }
 
   // MARK: Joins and channels
@@ -66,12 +80,14 @@ enum RefusalTables {
       case connection
       /// The node is going away; another one would answer.
       case replaceConnection
+      /// This connection holds as many channels as the server allows; one must go first.
+      case room
     }
     var report: FailureReport
     var scope: Scope = .topic
   }
 
-  /// By the code before the colon; the default is transient.
+  /// By the code before the colon.
   private static let codes: [String: (FailureClass, ChannelRefusal.Scope)] = [
     "Unauthorized": (.denied, .topic),
     "InvalidJWTToken": (.auth, .topic),
@@ -82,10 +98,22 @@ enum RefusalTables {
     "TopicNameRequired": (.config, .topic),
     "TenantNotFound": (.config, .connection),
     "RealtimeDisabledForTenant": (.config, .connection),
-    "ChannelRateLimitReached": (.limit, .topic),
+    "ChannelRateLimitReached": (.limit, .room),
     "ConnectionRateLimitReached": (.limit, .connection),
     "ClientJoinRateLimitReached": (.limit, .connection),
     "RealtimeRestarting": (.transient, .replaceConnection),
+    // The database is overloaded.
+    "DatabaseConnectionRateLimitReached": (.transient, .topic),
+    "DatabaseLackOfConnections": (.transient, .topic),
+    "IncreaseConnectionPool": (.transient, .topic),
+    "InitializingProjectConnection": (.transient, .topic),
+    "UnableToConnectToProject": (.transient, .topic),
+    "QueryCanceled": (.transient, .topic),
+    "MissingPartition": (.transient, .topic),
+    "TimeoutOnRpcCall": (.transient, .topic),
+    "ErrorOnRpcCall": (.transient, .topic),
+    "MusterJoinError": (.transient, .topic),
+    "UnknownErrorOnChannel": (.transient, .topic),
   ]
 
   /// Older servers send the sentence without the code, and `system` messages never carry one.
@@ -98,12 +126,32 @@ enum RefusalTables {
     ("signature_error", .auth),
     ("You do not have permissions to read", .denied),
     ("You no longer have permission to read", .denied),
-    ("Too many", .limit),
-    ("rate limit", .limit),
+    ("Too many channels", .limit),
+    ("Too many connected users", .limit),
+    ("Too many joins per second", .limit),
+    ("Too many messages per second", .limit),
+    ("Too many presence messages per second", .limit),
+    ("presence rate limit exceeded", .limit),
     ("message size exceeded", .limit),
     ("only allows private channels", .config),
+    ("You must provide a topic name", .config),
     ("Replay params are not valid", .config),
     ("Replay is not allowed", .config),
+    ("Tenant with the given ID does not exist", .config),
+    ("Realtime disabled for this tenant", .config),
+    ("unable to replay messages", .transient),
+    ("Too many database connections", .transient),
+    ("increase your connection pool", .transient),
+    ("unable to connect to the project database", .transient),
+    ("Realtime is restarting", .transient),
+    ("Query was cancelled", .transient),
+    ("Node request timeout", .transient),
+    ("RPC call error", .transient),
+    ("Replication connection was not established in time", .transient),
+    ("Unknown Error on Channel", .transient),
+    ("join crashed", .transient),
+    ("too many channels joined", .transient),
+    ("unmatched topic", .transient),
   ]
 
   static func join(reason: String) -> ChannelRefusal {
@@ -111,15 +159,14 @@ enum RefusalTables {
     if let (failureClass, scope) = codes[code] {
       return ChannelRefusal(report: FailureReport(failureClass, reason), scope: scope)
     }
-    // Overload of the database names a code of its own and passes.
-    if code.hasPrefix("Database") || code == "IncreaseConnectionPool" {
-      return ChannelRefusal(report: FailureReport(.transient, reason))
-    }
     return system(message: reason)
   }
 
+  /// What is not in the tables passes by itself, and is counted.
   static func system(message: String) -> ChannelRefusal {
-    let match = sentences.first { message.contains($0.0) }
-    return ChannelRefusal(report: FailureReport(match?.1 ?? .transient, message))
+    guard let match = sentences.first(where: { message.contains($0.0) }) else {
+      return ChannelRefusal(report: FailureReport(.transient, message, isUnknown: true))
+    }
+    return ChannelRefusal(report: FailureReport(match.1, message))
   }
 }

@@ -26,6 +26,22 @@ import Testing
     #expect(driver.status.state == .open)
   }
 
+  /// The close handshake of a dead peer is not waited for.
+  @Test func d09_aDeadPeerIsLeftBehind() {
+    var driver = MachineDriver.joined()
+    while driver.closes == 0 { driver.advance(0.5) }
+    let missedAt = driver.now
+    driver.forget()
+    // The old transport never reports its end.
+    while driver.connects == 0, driver.now < missedAt + .seconds(60) { driver.advance(0.1) }
+    #expect(driver.now - missedAt <= driver.rules.policy.closeDeadline + .milliseconds(200))
+    #expect(driver.effects.contains { if case .abandon = $0 { true } else { false } })
+    driver.feed(.opened)
+    driver.acceptJoins()
+    #expect(driver.status.isReady)
+    #expect(driver.rules.violations == [])
+  }
+
   @Test func d10_heartbeatsThatAreNotAnswered() {
     var driver = MachineDriver.joined()
     driver.advanceAnswering(60)

@@ -223,14 +223,36 @@ import Testing
     #expect(driver.rules.violations == [])
   }
 
-  @Test func d31_aConnectionThatOpensAfterTheStop() {
-    var driver = MachineDriver()
-    driver.subscribe("a")
-    driver.feed(.start)
-    driver.feed(.stop)
-    driver.forget()
-    #expect(driver.feed(.opened).isEmpty)
-    driver.feed(.closed(code: 1000, reason: ""))
-    #expect(driver.effects.filter { if case .cancel = $0 { false } else { true } } == [.stopped])
+  /// The attempt goes on in its own time: whatever it comes to, nobody hears of it.
+  @Test(
+    arguments: [
+      [.opened, .closed(code: 1000, reason: "")], [.failed("refused", isConfiguration: false)],
+      [.refused(status: 401, retryAfterSeconds: 5, body: nil)], [.opened, .opened, .pong], [],
+    ] as [[TransportEvent]])
+  func d31_stopDuringTheAttempt(ends: [TransportEvent]) {
+    let prepare: [(inout MachineDriver) -> Void] = [
+      { _ in }, { $0.advance(14) }, { $0.feed(.opened) },
+      {
+        $0.feed(.opened)
+        $0.feed(.credentials(.token("t")))
+      },
+    ]
+    for prepare in prepare {
+      var driver = MachineDriver()
+      driver.subscribe("a")
+      driver.feed(.start)
+      prepare(&driver)
+      driver.feed(.stop)
+      #expect(driver.closes == 1)
+      driver.forget()
+      for end in ends { driver.feed(end) }
+      driver.accept("a")
+      driver.feed(.credentials(.token("u")))
+      driver.advance(3_600)
+      #expect(driver.isStopped)
+      #expect(driver.frames.isEmpty && driver.connects == 0 && driver.rings.isEmpty && driver.asks.isEmpty)
+      #expect(driver.timers.isEmpty)
+      #expect(driver.rules.violations == [])
+    }
   }
 }

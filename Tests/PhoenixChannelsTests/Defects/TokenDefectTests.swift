@@ -121,6 +121,8 @@ import Testing
     Upgrade(status: 401, body: #"{"error":"API key is missing"}"#, expected: .config),
     Upgrade(status: 401, body: #"{"error":"Token has expired"}"#, expected: .auth),
     Upgrade(status: 401, body: #"{"error":"Failed to validate JWT signature"}"#, expected: .auth),
+    Upgrade(status: 401, body: #"{"error":"The token provided is not a valid JWT"}"#, expected: .auth),
+    Upgrade(status: 401, body: #"{"error":"Fields `role` and `exp` are required in JWT"}"#, expected: .auth),
     Upgrade(status: 401, body: nil, expected: .auth),
     Upgrade(status: 403, body: #"{"error":"Realtime was disabled for this tenant"}"#, expected: .config),
     Upgrade(status: 403, body: "", expected: .transient),
@@ -132,7 +134,10 @@ import Testing
     Upgrade(status: 500, body: #"{"error":"Error connecting to Realtime"}"#, expected: .transient),
     Upgrade(status: 502, body: nil, expected: .transient), Upgrade(status: 503, body: nil, expected: .transient),
     Upgrade(status: 504, body: nil, expected: .transient), Upgrade(status: 522, body: nil, expected: .transient),
-    Upgrade(status: 200, body: nil, expected: .config), Upgrade(status: 302, body: nil, expected: .config),
+    // Not in the contract: a portal's page, a redirect, a proxy's own ideas.
+    Upgrade(status: 200, body: "<html>", expected: .transient), Upgrade(status: 302, body: nil, expected: .transient),
+    Upgrade(status: 402, body: nil, expected: .transient), Upgrade(status: 418, body: nil, expected: .transient),
+    Upgrade(status: 501, body: nil, expected: .transient), Upgrade(status: 599, body: nil, expected: .transient),
   ]
 
   @Test(arguments: upgrades)
@@ -150,6 +155,9 @@ import Testing
     driver.feed(.refused(status: upgrade.status, retryAfterSeconds: nil, body: upgrade.body))
     #expect(driver.status.lastFailure?.failureClass == upgrade.expected)
     #expect(driver.status.lastFailure?.status == upgrade.status)
+    #expect(driver.status.counters.connectionFailures == [upgrade.expected: 1])
+    let isUnknown = [200, 302, 402, 418, 501, 599].contains(upgrade.status)
+    #expect(driver.status.counters.refusalsUnknown == (isUnknown ? 1 : 0))
     let first = driver.reconnectIn
     switch upgrade.expected {
     case .transient: #expect(first == 1)
@@ -165,6 +173,41 @@ import Testing
       #expect(driver.status.state == .awaitingCredentials)
     case .denied: Issue.record("no upgrade is denied")
     }
+    #expect(driver.rules.violations == [])
+  }
+
+  @Test func d29_nothingIsSentWhileTheSessionOwnerIsSilent() {
+    var driver = MachineDriver.open(credentials: "t")
+    driver.feed(.failed("x", isConfiguration: false))
+    driver.advance(1)
+    driver.forget()
+    driver.feed(.refused(status: 401, retryAfterSeconds: nil, body: nil))
+    #expect(driver.asks == [true])
+    #expect(driver.status.state == .awaitingCredentials)
+    driver.advance(3_600)
+    #expect(driver.connects == 0)
+    // New ones resume at once.
+    driver.feed(.credentials(.token("u")))
+    #expect(driver.connects == 1)
+    #expect(driver.rules.violations == [])
+  }
+
+  /// Nobody can be asked for another key, so it is a matter of configuration: probed slowly, never given up.
+  @Test func d29_aRefusedKeyWithoutASessionIsProbedSlowly() {
+    var driver = MachineDriver.open()
+    driver.feed(.failed("x", isConfiguration: false))
+    driver.advance(1)
+    driver.feed(.refused(status: 401, retryAfterSeconds: nil, body: nil))
+    #expect(driver.status.lastFailure?.failureClass == .auth)
+    #expect(driver.reconnectIn == 450)
+    driver.advance(450)
+    driver.feed(.opened)
+    driver.refuse("a", "JwtSignatureError: Failed to validate JWT signature")
+    #expect(driver.state("a") == .denied(reason: "JwtSignatureError: Failed to validate JWT signature"))
+    driver.forget()
+    driver.advanceAnswering(451)
+    #expect(driver.joins("a").count == 1)
+    #expect(driver.asks.isEmpty)
     #expect(driver.rules.violations == [])
   }
 

@@ -60,7 +60,7 @@ import Testing
 
   /// D21: lengths count UTF-8 bytes, not characters.
   @Test(arguments: ["é", "€", "😀", "e\u{301}", "\u{0}"])
-  func namesOfManyBytes(_ character: String) throws {
+  func d21_namesOfManyBytes(_ character: String) throws {
     let width = character.utf8.count
     let longest = String(repeating: character, count: 255 / width) + String(repeating: "x", count: 255 % width)
     #expect(longest.utf8.count == 255)

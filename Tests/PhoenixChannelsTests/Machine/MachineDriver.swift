@@ -12,15 +12,25 @@ struct MachineDriver {
   private(set) var effects: [ConnectionEffect] = []
   /// The transport that was opened last.
   private(set) var transport: TransportID?
+  /// The one before.
+  private(set) var earlierTransport: TransportID?
+  /// After the newest event.
+  private(set) var lastStatus: ConnectionStatus
   var rules = MachineRules()
   /// Tokens of timers that were cancelled, newest last.
   private(set) var cancelled: [TimerToken] = []
-  private var newestJoins: [String: String] = [:]
+  /// References of the newest two joins of each topic, the newest leave, and the newest two heartbeats.
+  private var joinRefs: [String: [String]] = [:]
+  private var leaveRefs: [String: String] = [:]
+  private(set) var heartbeatRefs: [String] = []
+  /// Keeps the events for `trace`.
+  var isTracing = false
   private var log: [(at: UInt64, event: ConnectionEvent, effects: [ConnectionEffect])] = []
 
   init(_ policy: ConnectionPolicy = ConnectionPolicy()) {
     machine = ConnectionMachine(policy)
-    rules.policy = policy
+    lastStatus = machine.status
+    rules = MachineRules(policy)
   }
 
   /// Without credentials, one topic, connected.
@@ -51,7 +61,6 @@ struct MachineDriver {
 
   @discardableResult
   mutating func feed(_ event: ConnectionEvent) -> [ConnectionEffect] {
-    let before = machine.status
     let new = machine.handle(event, now: now, jitter: jitter)
     for effect in new {
       switch effect {
@@ -60,16 +69,27 @@ struct MachineDriver {
         timers.removeAll { $0.token == token }
         cancelled.append(token)
         if cancelled.count > 64 { cancelled.removeFirst() }
-      case .connect(let id): transport = id
-      case .send(_, let frame): if frame.event == "phx_join" { newestJoins[frame.topic] = frame.ref }
+      case .connect(let id): (earlierTransport, transport) = (transport, id)
+      case .send(_, let frame): remember(frame)
       default: break
       }
     }
     effects += new
-    log.append((now, event, new))
-    if log.count > 400 { log.removeFirst(200) }
-    rules.check(event, new, before, machine.status, timers: timers, now: now)
+    if isTracing { log.append((now, event, new)) }
+    let status = machine.status
+    rules.check(event, new, lastStatus, status, timers: timers, now: now)
+    lastStatus = status
     return new
+  }
+
+  private mutating func remember(_ frame: PhoenixFrame) {
+    guard let ref = frame.ref else { return }
+    switch frame.event {
+    case "phx_join": joinRefs[frame.topic] = (joinRefs[frame.topic] ?? []).suffix(1) + [ref]
+    case "phx_leave": leaveRefs[frame.topic] = ref
+    case "heartbeat": heartbeatRefs = heartbeatRefs.suffix(1) + [ref]
+    default: break
+    }
   }
 
   /// An event of the newest transport.
@@ -94,6 +114,12 @@ struct MachineDriver {
       feed(.timer(timer.token))
     }
     now = end
+  }
+
+  /// Lets time pass until the earliest timer fires; does nothing when none is armed.
+  mutating func advanceToNextTimer() {
+    guard let next = timers.map(\.at).min() else { return }
+    advance((max(next, now) - now).inSeconds)
   }
 
   /// Lets time pass without any timer firing, as when the process sleeps.
@@ -130,11 +156,11 @@ struct MachineDriver {
 
   /// Accepts joins until none is out.
   mutating func acceptJoins() {
-    while let topic = machine.status.topics.first(where: { $0.state == .joining }) { accept(topic.topic.name) }
+    while let topic = lastStatus.topics.first(where: { $0.state == .joining }) { accept(topic.topic.name) }
   }
 
   mutating func answerHeartbeat() {
-    guard let ref = sent("heartbeat").last?.ref else { return }
+    guard let ref = heartbeatRefs.last else { return }
     receive(PhoenixFrame(ref: ref, topic: "phoenix", event: "phx_reply", ["status": "ok", "response": [:]]))
   }
 
@@ -170,7 +196,10 @@ struct MachineDriver {
   func joins(_ topic: String? = nil) -> [PhoenixFrame] { sent("phx_join", topic) }
 
   /// Reference of the newest join of a topic.
-  func joinRef(_ topic: String) -> String? { newestJoins["realtime:\(topic)"] }
+  func joinRef(_ topic: String) -> String? { joinRefs["realtime:\(topic)"]?.last }
+  /// Reference of the join before.
+  func earlierJoinRef(_ topic: String) -> String? { joinRefs["realtime:\(topic)"]?.dropLast().last }
+  func leaveRef(_ topic: String) -> String? { leaveRefs["realtime:\(topic)"] }
 
   var connects: Int { effects.count { if case .connect = $0 { true } else { false } } }
   var closes: Int { effects.count { if case .close = $0 { true } else { false } } }
@@ -185,9 +214,10 @@ struct MachineDriver {
   mutating func forget() { effects = [] }
 
   /// The last events and effects, for a failing sequence.
-  func trace(_ count: Int = 40) -> String {
+  func trace(_ count: Int = 60) -> String {
     log.suffix(count).map { entry in
-      "\(entry.at.inSeconds) \(entry.event.summary)" + entry.effects.map { "\n    \("\($0)".prefix(160))" }.joined()
+      let effects = entry.effects.map { "\n    " + "\($0)".replacing("PhoenixChannels.", with: "").prefix(160) }
+      return "\(entry.at.inSeconds) \(entry.event.summary)" + effects.joined()
     }.joined(separator: "\n")
   }
 }

@@ -54,7 +54,7 @@ import Testing
     #expect(driver.rings.count == 4)
   }
 
-  @Test func readinessOfTheReplicationRingsAgain() {
+  @Test func d23_readinessOfTheReplicationRingsAgain() {
     var driver = MachineDriver.joined()
     #expect(driver.joins()[0].json?["config"]?["broadcast"]?["replication_ready"] == true)
     driver.forget()
@@ -62,6 +62,32 @@ import Testing
       "system", "a", joinRef: "1",
       ["extension": "system", "status": "ok", "message": "Replication connection established", "channel": "a"])
     #expect(driver.rings.map(\.cause) == [.replicationReady])
+  }
+
+  /// What was written while nobody listened is asked for after the rejoin, without another broadcast.
+  @Test func d24_everyRejoinRings() {
+    var driver = MachineDriver.joined(topics: ["a", "b"])
+    for _ in 0..<10 {
+      driver.forget()
+      driver.feed(.closed(code: 1000, reason: ""))
+      driver.advance(driver.reconnectIn ?? 0)
+      driver.feed(.opened)
+      driver.acceptJoins()
+      driver.advanceAnswering(60)
+      #expect(driver.rings == [ConnectionRing(topics: [a, b], cause: .joined, receivedAt: 1)])
+    }
+  }
+
+  /// Whatever comes between the join and its answer is not lost.
+  @Test func d33_messagesBeforeTheAnswerRing() {
+    var driver = MachineDriver.open()
+    driver.broadcast("a")
+    driver.receive(
+      PhoenixFrame(
+        topic: "realtime:a", event: "broadcast",
+        payload: .broadcast(UserBroadcast(event: "second", content: .bytes([1])))))
+    driver.accept("a")
+    #expect(driver.rings.map(\.cause) == [.broadcast(event: "changed"), .broadcast(event: "second"), .joined])
   }
 
   @Test func aMessageThatWasTooLargeRingsAllTopics() {
@@ -81,8 +107,8 @@ import Testing
     #expect(driver.status.counters.framesUndecodable == 1_000)
   }
 
-  /// D25: an error of `postgres_changes` ends nothing, and is told.
-  @Test func anAsynchronousErrorReachesTheStatus() {
+  /// An error of `postgres_changes` ends nothing, and is told.
+  @Test func d25_anAsynchronousErrorReachesTheStatus() {
     var driver = MachineDriver.joined()
     driver.receive(
       "system", "a", joinRef: "1",

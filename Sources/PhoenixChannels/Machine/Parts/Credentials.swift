@@ -5,7 +5,7 @@ struct Credentials: Sendable {
   private(set) var token: String?
   /// Counts tokens, so that a refusal of an older one can be told from a refusal of this one.
   private(set) var serial = 0
-  private var refusedSerial: Int?
+  private(set) var refusedSerial: Int?
   private(set) var isWithdrawn = false
   /// A request is out.
   var isAsking = false
@@ -22,8 +22,11 @@ struct Credentials: Sendable {
 
   var isRefused: Bool { refusedSerial == serial }
 
+  /// Nothing that was received so far is worth a connection.
+  var areUseless: Bool { isWithdrawn || isRefused }
+
   /// A join may be sent.
-  var canJoin: Bool { !isWithdrawn && !isRefused && (token != nil || !required) }
+  var canJoin: Bool { !areUseless && (token != nil || !required) }
 
   /// - Returns: whether this is another token than before.
   mutating func receive(_ token: String) -> Bool {
@@ -62,6 +65,7 @@ struct Credentials: Sendable {
   mutating func restart() {
     isWithdrawn = false
     unavailableStreak = 0
+    forgive()
   }
 
   /// A person asks to try once more.

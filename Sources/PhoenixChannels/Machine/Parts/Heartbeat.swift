@@ -2,13 +2,18 @@
 struct Heartbeat: Sendable {
   /// Reference of the newest unanswered heartbeat; an answer to an older one does not count.
   private(set) var pendingRef: String?
+  private var pendingSentAt: UInt64 = 0
+  /// Of the newest one that was answered, on any connection.
+  private(set) var lastRoundTrip: UInt64?
   /// When the oldest unanswered one was sent, and when it must be answered if the server is not busy with joins.
-  private var oldest: (sentAt: UInt64, answerBy: UInt64)?
+  private(set) var oldest: (sentAt: UInt64, answerBy: UInt64)?
   /// When anything was received last.
   private(set) var lastReceived: UInt64 = 0
 
   mutating func opened(at now: UInt64) {
+    let roundTrip = lastRoundTrip
     self = Heartbeat()
+    lastRoundTrip = roundTrip
     lastReceived = now
   }
 
@@ -16,6 +21,7 @@ struct Heartbeat: Sendable {
 
   mutating func sent(ref: String, at now: UInt64, within deadline: UInt64) {
     pendingRef = ref
+    pendingSentAt = now
     if oldest == nil { oldest = (now, now + deadline) }
   }
 
@@ -38,8 +44,9 @@ struct Heartbeat: Sendable {
   }
 
   /// - Returns: whether this was the answer to the newest one.
-  mutating func answered(ref: String?) -> Bool {
+  mutating func answered(ref: String?, at now: UInt64) -> Bool {
     guard let pendingRef, ref == pendingRef else { return false }
+    lastRoundTrip = now - min(now, pendingSentAt)
     self.pendingRef = nil
     oldest = nil
     return true

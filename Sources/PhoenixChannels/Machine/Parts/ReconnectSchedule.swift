@@ -37,6 +37,13 @@ struct ReconnectSchedule: Sendable {
     return drawn
   }
 
+  /// Draws the delay of the last failure once more, for a connection that was not wanted for a while; 0 without failures.
+  func delayAgain(_ policy: ReconnectPolicy, _ turn: Turn) -> UInt64 {
+    guard streak > 0 else { return 0 }
+    return turn.upperHalf(
+      Backoff.delay(base: policy.base, factor: policy.factor, cap: policy.cap, failuresBefore: streak - 1))
+  }
+
   mutating func clearStreak() {
     streak = 0
     serverErrors = 0

@@ -1,7 +1,7 @@
 /// What the server is still working on although the machine no longer waits for it: joins that were given up, and
 /// leaves. Joins in it keep the server from answering heartbeats.
 struct ServerQueue: Sendable {
-  private struct Entry {
+  struct Entry {
     /// Of the join.
     let joinRef: String
     /// Of the leave.
@@ -11,7 +11,7 @@ struct ServerQueue: Sendable {
     /// From then on it is not counted any more.
     let until: UInt64
   }
-  private var entries: [Entry] = []
+  private(set) var entries: [Entry] = []
 
   mutating func leave(joinRef: String, leaveRef: String, joinSentAt: UInt64?, until: UInt64) {
     // A peer that answers nothing must not make this grow.
