@@ -106,6 +106,13 @@ let userCodeTargets: [Target] = [
     ]),
 ]
 
+let tools: [Target] = [
+  // Not a product: `Scripts/soak` runs it.
+  .executableTarget(
+    name: "kizuna-soak", dependencies: ["CSQLite", "HostKit", "KizunaSyncTestSupport", "LocalStack", "SyncServer"],
+    path: "Tests/Soak")
+]
+
 let package = Package(
   name: "kizuna-doorbell",
   products: [
@@ -118,6 +125,6 @@ let package = Package(
     .executable(name: "kizuna-doorbell", targets: ["kizuna-doorbell"]),
     .executable(name: "kizuna-localstack", targets: ["kizuna-localstack"]),
   ],
-  targets: floor0 + sources + tests + userCodeTargets,
+  targets: floor0 + sources + tests + tools + userCodeTargets,
   swiftLanguageModes: [.v6]
 )

@@ -108,6 +108,17 @@ import Testing
     withExtendedLifetime(first) {}
   }
 
+  /// Also while somebody still holds the closed services.
+  @Test func aClosedDirectoryIsFreeAtOnce() async throws {
+    let folder = try TemporaryFolder()
+    let first = try ServiceFixture(directory: folder.path)
+    try await first.services.close()
+    let second = try ServiceFixture(directory: folder.path)
+    #expect(throws: StateDirectoryError.self) { try ServiceFixture(directory: folder.path) }
+    await #expect(throws: RPCError.self) { try await first.services.server.upsert("todos", "late", [:]) }
+    withExtendedLifetime((first, second)) {}
+  }
+
   @Test func aForeignFileIsRefused() throws {
     let folder = try TemporaryFolder()
     defer { folder.remove() }

@@ -55,7 +55,7 @@ final class StateDirectory: Sendable {
     }
   }
 
-  deinit { Glibc.close(lock) }
+  deinit { close() }
 
   private static func snapshotPath(_ path: String) -> String { path + "/state.jsonl" }
   private static func journalPath(_ path: String, _ generation: Int) -> String { "\(path)/journal-\(generation).jsonl" }
@@ -122,6 +122,8 @@ final class StateDirectory: Sendable {
     let bytes = JSONWriter.data(line) + [0x0A]
     let result = state.withLock {
       state -> Result<(mustSync: Bool, whenLong: (@Sendable () -> Void)?), StateDirectoryError> in
+      // The descriptor may be somebody else's by now.
+      if state.isClosed { return .failure(.cannot("written", path: path, reason: "it is closed")) }
       do throws(StateDirectoryError) {
         try state.journal.append(bytes)
       } catch {
@@ -200,13 +202,15 @@ final class StateDirectory: Sendable {
     Glibc.close(descriptor)
   }
 
-  /// Forces everything to the disk and closes the files. Appending is an error from then on.
+  /// Forces everything to the disk, closes the files and lets another server have the directory. Appending is an error
+  /// from then on.
   func close() {
     state.withLock { state in
       guard !state.isClosed else { return }
       state.isClosed = true
       try? state.journal.synchronize()
       state.journal.close()
+      Glibc.close(lock)
     }
   }
 

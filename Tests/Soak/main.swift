@@ -1,0 +1,3 @@
+import HostKit
+
+await CommandProgram(Command(SoakCommand.specification, run: SoakCommand.run)).main()
