@@ -77,12 +77,18 @@ extension Replica {
     }
   }
 
-  /// A refused insert without a row may only mean that the user may not write such a row, not that there is none: what
-  /// the server sent before still stands, and its own word on it comes with the next pull. (A refused update or delete
-  /// without a row does mean that there is none to see.)
+  /// A refused insert without a row, or a refused update that would have given the row away, may only mean that the user
+  /// may not write such a row, not that there is none: what the server sent before still stands, and its own word on it
+  /// comes with the next pull. (Another update or a delete refused without a row does mean that there is none to see.)
   private func saysNothingOfTheRow(_ verdict: PushReply.Verdict, _ entry: OutboxEntry) throws -> Bool {
-    guard entry.op == .insert, verdict.reason == "RLS_DENIED", verdict.serverRow == nil else { return false }
+    guard verdict.reason == "RLS_DENIED", verdict.serverRow == nil else { return false }
+    guard try entry.op == .insert || namesBucket(entry) else { return false }
     return try image(entry.table, pk: entry.pk)?.row != nil
+  }
+
+  private func namesBucket(_ entry: OutboxEntry) throws -> Bool {
+    guard entry.op == .update, let column = settings.tables[entry.table]?.bucketColumn else { return false }
+    return try JSONValue(parsing: entry.columns)[column] != nil
   }
 
   /// Ids remembered to recognise our own writes among reported conflicts.

@@ -107,8 +107,9 @@ extension SyncServerState {
     switch mutation.op {
     case .insert:
       if row != nil, !visible { return .rejected(.rlsDenied, showsRow: false) }
+      // The check of the new row. Whoever sees the row that stands there is shown that it still does.
       guard mayAccess(mutation.columns, of: table, session.caller) else {
-        return .rejected(.rlsDenied, showsRow: false)
+        return .rejected(.rlsDenied, showsRow: true)
       }
     case .update, .delete:
       guard visible else { return .rejected(.rlsDenied, showsRow: false) }
@@ -172,8 +173,9 @@ extension SyncServerState {
       }
       row.cells[column] = value
     }
-    // As a policy's check of the new row: a caller cannot give a row away.
-    guard mayAccess(row.cells, of: table, session.caller) else { return .rejected(.rlsDenied, showsRow: false) }
+    // As a policy's check of the new row: a caller cannot give a row away. A verdict without a row would say that the
+    // caller has lost it (Kizuna wire contract §6).
+    guard mayAccess(row.cells, of: table, session.caller) else { return .rejected(.rlsDenied, showsRow: true) }
     store(row, mutation.table, table, mutation.key, now: session.now)
     return .applied
   }

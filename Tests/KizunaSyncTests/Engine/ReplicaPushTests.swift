@@ -1,4 +1,5 @@
 import HostKit
+import SyncServer
 import Testing
 
 @testable import KizunaSync
@@ -111,6 +112,33 @@ import Testing
     try fixture.pull([("b", ["v": 7])], cursor: "2")
     try fixture.push([(reason: "RLS_DENIED", row: nil)])
     #expect(try fixture.rows()["b"]?["v"] == 7)
+  }
+
+  @Test(arguments: [nil, ["v": 1, "n": 1, "owner_id": .string(owner)]] as [RowMap?])
+  func aRowThatCouldNotBeGivenAwayStays(serverRow: RowMap?) throws {
+    let fixture = try fixture()
+    try fixture.pull([("a", ["v": 1, "n": 1, "owner_id": .string(owner)])], cursor: "2")
+    try fixture.sql("UPDATE todos SET owner_id = 'somebody else', v = 2")
+    // Older servers say RLS_DENIED without the row that they still show.
+    try fixture.push([(reason: "RLS_DENIED", row: serverRow)])
+    #expect(try fixture.rows() == ["a": ["id": "a", "v": 1, "n": 1, "owner_id": .string(owner)]])
+    #expect(try fixture.replica.rejections(includeDismissed: false).map(\.changedColumns) == [["owner_id", "v"]])
+    #expect(try fixture.replica.brokenInvariants() == [])
+  }
+
+  @Test func aRowGivenAwayByAStrictServerComesBackAsItWas() throws {
+    let fixture = try ReplicaFixture()
+    var server = ReplicaServer(["todos": SyncTable(bucketColumn: "owner_id")])
+    try fixture.sql("INSERT INTO todos(id) VALUES ('a')")
+    try server.sync(fixture.replica)
+    for give in [
+      "UPDATE todos SET owner_id = 'x'", "UPDATE todos SET owner_id = NULL",
+      "BEGIN; INSERT INTO _kizunasync_group VALUES ('g'); UPDATE todos SET owner_id = 'x'; DELETE FROM _kizunasync_group; COMMIT",
+    ] {
+      try fixture.sql(give)
+      #expect(try server.sync(fixture.replica) == ["RLS_DENIED"])
+      #expect(try fixture.rows()["a"]?["owner_id"] == .string(owner))
+    }
   }
 
   @Test func rememberedIDsAreBounded() throws {

@@ -112,8 +112,17 @@ import Testing
   @Test func aRowCannotBeGivenAway() throws {
     var server = F()
     try server.upsert("a", ["n": 1])
-    #expect(server.verdict(F.update(1, "a", ["owner_id": .string(F.other)])) == "RLS_DENIED")
-    #expect(server.state.row("todos", "a")?["owner_id"] == .string(F.me))
+    let refused = [F.update(1, "a", ["owner_id": .string(F.other)]), F.insert(2, "a", ["n": 2], owner: F.other)]
+    for _ in 0..<2 {
+      let verdicts = server.push(refused).json["verdicts"]?.arrayValue
+      for verdict in verdicts ?? [] {
+        #expect(verdict["reason"] == "RLS_DENIED")
+        #expect(verdict["server_row"] == ["n": 1, "owner_id": .string(F.me)], "the caller still sees the row")
+      }
+    }
+    let abort = server.push([F.update(3, "a", ["owner_id": .string(F.other)])], atomic: true).json["batch"]
+    #expect(abort?["server_row"]?["n"] == 1)
+    #expect(server.state.row("todos", "a") == ["n": 1, "owner_id": .string(F.me)])
   }
 
   @Test func aSecondInsertMerges() {
