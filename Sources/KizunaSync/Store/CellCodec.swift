@@ -65,6 +65,11 @@ enum CellCodec {
     }
   }
 
+  /// Whether a cell of the column gives the very value back.
+  static func keeps(_ value: JSONValue, kind: ColumnKind) -> Bool {
+    decode(encode(value, kind: kind), kind: kind) == value
+  }
+
   private static func hex(_ bytes: [UInt8]) -> String {
     let digits = Array("0123456789abcdef".utf8)
     return String(decoding: bytes.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }, as: UTF8.self)

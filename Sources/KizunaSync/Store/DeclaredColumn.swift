@@ -5,15 +5,7 @@ struct DeclaredColumn {
   /// From 1; 0 for a column outside the primary key.
   var primaryKeyPosition: Int
 
-  /// By the rules of SQLite's documentation on type affinity.
-  var affinity: String {
-    let type = declaredType.uppercased()
-    if type.contains("INT") { return "INTEGER" }
-    if type.contains("CHAR") || type.contains("CLOB") || type.contains("TEXT") { return "TEXT" }
-    if type.isEmpty || type.contains("BLOB") || type == "ANY" { return "NONE" }
-    if type.contains("REAL") || type.contains("FLOA") || type.contains("DOUB") { return "REAL" }
-    return "NUMERIC"
-  }
+  var affinity: ColumnAffinity { ColumnAffinity(declaredType: declaredType) }
 
   var impliedKind: ColumnKind? {
     switch declaredType.uppercased() {

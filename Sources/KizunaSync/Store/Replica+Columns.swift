@@ -106,27 +106,6 @@ extension Replica {
     log.info("store.adopted", ["table": .string(table), "rows": .int(database.changes)])
   }
 
-  /// Kinds that the configuration or the app's own declarations settle.
-  func learnDeclaredKinds(_ table: String, _ config: KizunaSyncTableConfig) throws {
-    for column in try tableColumns(table) {
-      if let kind = config.columns[column.name] {
-        if kind == .numeric, !["TEXT", "NONE"].contains(column.affinity) {
-          throw KizunaSyncError(
-            .configInvalid,
-            "the column \(column.name) of \(table) is configured as numeric but declared \(column.declaredType), which rounds; declare it TEXT"
-          )
-        }
-        try database.run(
-          "UPDATE _kizunasync_kinds SET kind = ?, firm = 1 WHERE tbl = ? AND col = ?", .text(kind.rawValue),
-          .text(table), .text(column.name))
-      } else if let kind = column.impliedKind {
-        try database.run(
-          "UPDATE _kizunasync_kinds SET kind = ? WHERE tbl = ? AND col = ? AND kind IS NULL", .text(kind.rawValue),
-          .text(table), .text(column.name))
-      }
-    }
-  }
-
   /// The triggers did not know these columns yet: what the waiting journal rows of a key left out is taken from the row.
   func journalUnseenCells(_ table: String, _ columns: [String]) throws {
     try reloadLayout(table)
@@ -191,67 +170,5 @@ extension Replica {
   private func ignore(_ column: String, of table: String) {
     guard ignoredColumns.insert("\(table).\(column)").inserted else { return }
     log.warning("store.column_ignored", ["table": .string(table), "column": .string(column)])
-  }
-
-  /// Takes note of what kinds the values of a row show, and rewrites stored cells where that changes how they are kept.
-  /// - Parameter firm: the row comes from the server. A local write only fills the gap until the server has spoken.
-  func learn(_ row: RowMap, table: String, firm: Bool) throws {
-    for (name, value) in row {
-      guard let column = try layout(table)[name], let seen = CellCodec.kind(of: value) else { continue }
-      if let kind = column.kind {
-        if column.isFirm ? CellCodec.fits(kind, seen) : !firm { continue }
-      }
-      // A firm kind that does not fit means values of several kinds: their cells become JSON text.
-      let kind = column.isFirm ? .json : seen
-      try change(column, of: table, to: kind, firm: firm)
-    }
-  }
-
-  private func change(_ column: TableLayout.Column, of table: String, to kind: ColumnKind, firm: Bool) throws {
-    let layout = try layout(table)
-    if let old = column.kind, old != kind, old == .json || kind == .json {
-      try applying { try rewriteCells(of: column, layout, from: old, to: kind) }
-    }
-    if column.isKey, kind == .number {
-      // Keys that were written as text before the server showed that they are numbers.
-      try applying {
-        try database.run(
-          "UPDATE OR IGNORE \(layout.quoted) SET \(SQL.name(column.name)) = CAST(\(SQL.name(column.name)) AS INTEGER) "
-            + "WHERE typeof(\(SQL.name(column.name))) = 'text'")
-      }
-    }
-    try database.run(
-      "UPDATE _kizunasync_kinds SET kind = ?, firm = ? WHERE tbl = ? AND col = ?", .text(kind.rawValue),
-      .integer(firm ? 1 : 0), .text(table), .text(column.name))
-    try reloadLayout(table)
-  }
-
-  private func rewriteCells(
-    of column: TableLayout.Column, _ layout: TableLayout, from old: ColumnKind, to new: ColumnKind
-  ) throws {
-    let name = SQL.name(column.name)
-    let cells = try database.map("SELECT \(name), \(layout.keyColumns) FROM \(layout.quoted) WHERE \(name) IS NOT NULL")
-    {
-      $0.row()
-    }
-    for row in cells {
-      let cell = CellCodec.encode(CellCodec.decode(row[0], kind: old), kind: new)
-      guard cell != row[0] else { continue }
-      try database.run("UPDATE \(layout.quoted) SET \(name) = ? WHERE \(layout.whereKey)", [cell] + row.dropFirst())
-    }
-  }
-
-  /// The first row the server sends for an empty table shows which columns it has; the others are this host's own, and
-  /// their NULL means absent.
-  func markUnknownColumnsLate(table: String, seen: RowMap) throws {
-    let layout = try layout(table)
-    guard !layout.columns.contains(where: { $0.isFirm && layout.config.columns[$0.name] == nil }),
-      try !hasRows(table)
-    else { return }
-    for column in layout.columns where seen[column.name] == nil && !column.isKey && !column.isLate {
-      try database.run(
-        "UPDATE _kizunasync_kinds SET late = 1 WHERE tbl = ? AND col = ?", .text(table), .text(column.name))
-    }
-    try reloadLayout(table)
   }
 }

@@ -77,8 +77,8 @@ extension Replica {
     let isGap = try !isMade && lacksTriggers(table, config)
     if isGap { try recogniseOwner(of: table) }
     let change = try followColumns(table, config)
-    try learnDeclaredKinds(table, config)
     try makeTriggers(table, config)
+    try learnDeclaredKinds(table, config)
     if !change.came.isEmpty { try journalUnseenCells(table, change.came) }
     try noteDeclaration(of: table)
     guard !change.isFirst else { return }

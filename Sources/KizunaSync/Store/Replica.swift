@@ -33,6 +33,8 @@ final class Replica {
   var reportedForeignKeys: [String: Int] = [:]
   /// Columns of the server that an app's table lacks, to report each once.
   var ignoredColumns: Set<String> = []
+  /// Columns that held a value of another kind than the configuration declares, to report each once.
+  var mismatchedColumns: Set<String> = []
   /// Until the first look at the tables is done nobody can be in the middle of replacing one.
   private(set) var isStarting = true
   /// Since when tables that were dropped are missed, on `clock`.
@@ -179,6 +181,15 @@ final class Replica {
         isFirm: row.int(3) != 0, isLate: row.int(4) != 0, isKey: config.key.contains(row.string(0)),
         isLocalOnly: localOnly.contains(row.string(0)))
     }
-    return TableLayout(name: table, config: config, isManaged: isManaged, columns: columns)
+    guard !isManaged else { return TableLayout(name: table, config: config, isManaged: true, columns: columns) }
+    let types = Dictionary(
+      try database.map("SELECT name, type FROM pragma_table_info(?)", [.text(table)]) { ($0.string(0), $0.string(1)) },
+      uniquingKeysWith: { first, _ in first })
+    let declared = columns.map { column in
+      var column = column
+      if column.isKey { column.affinity = ColumnAffinity(declaredType: types[column.name] ?? "") }
+      return column
+    }
+    return TableLayout(name: table, config: config, isManaged: false, columns: declared)
   }
 }

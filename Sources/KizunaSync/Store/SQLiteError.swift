@@ -13,7 +13,8 @@ struct SQLiteError: Error, Equatable, Sendable, CustomStringConvertible {
   var primaryCode: Int32 { code & 0xFF }
 
   var isBusy: Bool { primaryCode == SQLITE_BUSY || primaryCode == SQLITE_LOCKED }
-  var isConstraint: Bool { primaryCode == SQLITE_CONSTRAINT }
+  /// The row does not fit the table. SQLite has a code of its own for a text in an `INTEGER PRIMARY KEY`.
+  var isConstraint: Bool { primaryCode == SQLITE_CONSTRAINT || primaryCode == SQLITE_MISMATCH }
 
   var description: String {
     "SQLite error \(code): \(message)" + (sql.map { " in \"\($0)\"" } ?? "")

@@ -15,6 +15,13 @@ final class TableLayout {
     var isKey: Bool
     /// Never sent, and never touched by what the server sends.
     var isLocalOnly: Bool
+    /// What the declaration of a key column makes of an integer.
+    var affinity: ColumnAffinity = .none
+
+    /// A key column whose values are integers, for certain.
+    var holdsIntegers: Bool { kind == .number && isFirm || affinity == .integer || affinity == .numeric }
+    /// A key column in which integers stand as integers: one declared as text keeps them as text.
+    var storesIntegers: Bool { affinity != .text && (kind == .number || holdsIntegers) }
   }
 
   let name: String
@@ -53,15 +60,57 @@ final class TableLayout {
 
   /// The key text of a row; nil for a key that cannot be spelled.
   func pk(of cells: [SQLiteValue]) -> String? {
-    let parts = keyPositions.compactMap { RowKey.part(cells[$0]) }
+    pk(ofKey: key(of: cells))
+  }
+
+  /// The key cells of a row, in key order.
+  func key(of cells: [SQLiteValue]) -> [SQLiteValue] {
+    keyPositions.map { cells[$0] }
+  }
+
+  /// The key text of key cells in key order.
+  func pk(ofKey key: [SQLiteValue]) -> String? {
+    var parts: [String] = []
+    parts.reserveCapacity(key.count)
+    for (position, cell) in zip(keyPositions, key) {
+      guard let part = RowKey.part(cell) else { return nil }
+      parts.append(canonical(part, at: position))
+    }
     return parts.count == keyPositions.count ? RowKey.spell(parts) : nil
   }
 
-  /// The cells of the key columns, in key order.
+  /// The parts of a key text in the one spelling the server takes; nil when it is no key of this table.
+  func parts(of pk: String) -> [String]? {
+    RowKey.parts(of: pk, count: keyPositions.count).map { parts in
+      zip(keyPositions, parts).map { canonical($1, at: $0) }
+    }
+  }
+
+  /// Integers have one spelling: `007` and `+7` are `7`. Not where the kind is only guessed.
+  func canonical(_ part: String, at position: Int) -> String {
+    guard columns[position].holdsIntegers, let integer = Int64(part) else { return part }
+    return String(integer)
+  }
+
+  /// Whether a row with this key text stands under the one spelling the table keeps.
+  func isCanonical(_ cells: [SQLiteValue], _ pk: String) -> Bool {
+    guard keyPositions.count == 1 else { return key(of: cells) == keyCells(pk) }
+    let position = keyPositions[0]
+    // Without an array for each row of a bulk load.
+    switch cells[position] {
+    case .text(let text): return text == pk && !(columns[position].storesIntegers && String(Int64(pk) ?? 0) == pk)
+    case .integer(let integer): return columns[position].storesIntegers && String(integer) == pk
+    default: return false
+    }
+  }
+
+  /// The cells of the key columns, in key order, as they stand in the table.
   func keyCells(_ pk: String) -> [SQLiteValue] {
     let parts = keyPositions.count == 1 ? [pk] : RowKey.parts(of: pk, count: keyPositions.count) ?? []
     return zip(keyPositions, parts).map { position, part in
-      if columns[position].kind == .number, let integer = Int64(part) { return .integer(integer) }
+      if columns[position].storesIntegers, let integer = Int64(part), String(integer) == part {
+        return .integer(integer)
+      }
       return .text(part)
     }
   }
@@ -77,16 +126,25 @@ final class TableLayout {
   private(set) lazy var selectRow = "SELECT \(allColumns) FROM \(quoted) WHERE \(whereKey)"
   private(set) lazy var deleteRow = "DELETE FROM \(quoted) WHERE \(whereKey)"
 
+  /// Parameters: the new key, the old key. Does nothing where the new one is taken.
+  private(set) lazy var moveKey =
+    "UPDATE OR IGNORE \(quoted) SET \(config.key.map { "\(SQL.name($0)) = ?" }.joined(separator: ", ")) WHERE \(whereKey)"
+
   /// Writes a row of the server: parameters in the order of `syncedPositions`. An equal row is not touched, so that an
-  /// app's update triggers fire for real changes only.
+  /// app's update triggers fire for real changes only. `1` and `1.0` are equal to SQLite's operators, but not to an
+  /// app that divides by them.
   private(set) lazy var upsert: String = {
     let names = syncedPositions.map { SQL.name(columns[$0].name) }
     let others = syncedPositions.filter { !columns[$0].isKey }.map { SQL.name(columns[$0].name) }
+    func differs(_ column: String) -> String {
+      let (old, new) = ("\(quoted).\(column)", "excluded.\(column)")
+      return "\(old) IS NOT \(new) OR typeof(\(old)) <> typeof(\(new))"
+    }
     let action =
       others.isEmpty
       ? "DO NOTHING"
       : "DO UPDATE SET " + others.map { "\($0) = excluded.\($0)" }.joined(separator: ", ") + " WHERE "
-        + others.map { "\(quoted).\($0) IS NOT excluded.\($0)" }.joined(separator: " OR ")
+        + others.map(differs).joined(separator: " OR ")
     return "INSERT INTO \(quoted)(\(names.joined(separator: ", "))) VALUES (\(SQL.parameters(names.count))) "
       + "ON CONFLICT(\(keyColumns)) \(action)"
   }()
