@@ -110,7 +110,7 @@ final class RowWriter {
     cells = Array(repeating: .absent, count: layout.columns.count)
     hasAbsentRecords = try replica.database.exists(
       "SELECT 1 FROM _kizunasync_absent WHERE tbl = ? LIMIT 1", .text(layout.name))
-    isTextKey = layout.keyPositions.count == 1 && layout.columns[layout.keyPositions[0]].kind != .number
+    isTextKey = layout.keyPositions.count == 1 && !layout.columns[layout.keyPositions[0]].storesIntegers
   }
 
   func clear() {

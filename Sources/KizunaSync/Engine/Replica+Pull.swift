@@ -239,9 +239,8 @@ extension Replica {
       + "(SELECT 1 FROM temp._kizunasync_seen WHERE tbl = ?1 AND pk = ?2)"
     for layout in layouts.values where applier.tables.contains(layout.name) {
       try database.forEachRow("SELECT \(layout.keyColumns) FROM \(layout.quoted)") { row in
-        let parts = row.row().compactMap { RowKey.part($0) }
-        guard parts.count == layout.keyPositions.count else { return }
-        try database.run(isMissing, .text(layout.name), .text(RowKey.spell(parts)))
+        guard let pk = layout.pk(ofKey: row.row()) else { return }
+        try database.run(isMissing, .text(layout.name), .text(pk))
       }
     }
     for other in ["image", "parked"] {

@@ -84,7 +84,7 @@ extension Replica {
       }
     }
     let given = try write.pk.map { pk in
-      guard let parts = RowKey.parts(of: pk, count: key.count) else {
+      guard let parts = layout.parts(of: pk) else {
         throw KizunaSyncError(
           .localConstraint, "the key given is not a key of \(write.table) (\(key.joined(separator: ", ")))")
       }
@@ -92,12 +92,12 @@ extension Replica {
     }
     if write.op == .insert {
       if key == ["id"], write.columns["id"] == nil { return given.map(RowKey.spell) ?? RandomUUID.make() }
-      let parts = try key.map { column in
+      let parts = try zip(key, layout.keyPositions).map { column, position in
         guard let part = RowKey.part(write.columns[column]), key.count > 1 || !part.isEmpty else {
           throw KizunaSyncError(
             .localConstraint, "an insert into \(write.table) needs a text or an integer in its key column \(column)")
         }
-        return part
+        return layout.canonical(part, at: position)
       }
       if let given, given != parts {
         throw KizunaSyncError(

@@ -10,8 +10,9 @@ import HostKit
 /// triggers log those that went and were not logged otherwise. `OR IGNORE`, `DO NOTHING` and `DO UPDATE` fire the BEFORE
 /// trigger too; nothing is deleted there and nothing is logged.
 ///
-/// Operations in the journal: `i` insert, `u` update, `r` an insert that replaced the row of its own key, `d` delete. A
-/// change of the key is a `d` and an `i`.
+/// Operations in the journal: `i` insert, `u` update, `r` an insert that replaced the row of its own key, `m` an update
+/// that moved the row to another key, `d` delete. Whether a moved row is another row is for the harvest to say: `7` and
+/// `'7'` are two keys to SQLite and one to the server.
 struct CaptureTriggers {
   /// A column and the number its values have in the journal.
   struct Column {
@@ -112,7 +113,8 @@ struct CaptureTriggers {
   /// The noted row has a delete in the journal since it was noted (`recursive_triggers` was on, or a cascade took it).
   private var isLogged: String {
     let sameKey = key.map { "j.o\(slot($0)) IS d.c\(slot($0))" }.joined(separator: " AND ")
-    return "EXISTS (SELECT 1 FROM _kizunasync_capture j WHERE j.seq > d.base_seq AND j.op = 'd' AND j.tbl = \(tag) "
+    return
+      "EXISTS (SELECT 1 FROM _kizunasync_capture j WHERE j.seq > d.base_seq AND j.op IN ('d', 'm') AND j.tbl = \(tag) "
       + "AND \(sameKey))"
   }
 
@@ -211,8 +213,7 @@ struct CaptureTriggers {
       "_kizunasync_displaced d WHERE d.tbl = \(tag) AND NOT \(unmoved) AND \(notedKeyIs("NEW")) AND NOT \(isLogged)"
     var moved = [
       log("d", into: oldSlots, "\(noted) FROM \(onto)"),
-      log("d", into: oldSlots, "\(oldValues) WHERE NOT \(unmoved)"),
-      log("i", into: newSlots, "\(newValues) WHERE NOT \(unmoved)"),
+      log("m", into: "\(newSlots), \(oldSlots)", "\(newValues), \(oldValues) WHERE NOT \(unmoved)"),
     ]
     if refusesDeletes {
       let message =

@@ -390,7 +390,9 @@ extension Replica {
     if queued != images { broken.append("images and queued rows differ") }
     for id in queued.intersection(images) {
       let layout = try layout(id.table)
-      func plain(_ row: RowMap?) -> RowMap? { row?.filter { !layout.isKey($0.key) } }
+      func plain(_ row: RowMap?) -> RowMap? {
+        row?.filter { name, _ in layout[name].map { !$0.isKey && !$0.isLocalOnly } ?? true }
+      }
       let image = try image(id.table, pk: id.pk)!
       let wanted = Overlay.visible(image: image, entries: try entries(id.table, pk: id.pk))
       let seen = try row(id.table, pk: id.pk)

@@ -146,9 +146,10 @@ import Testing
       switch op {
       case "i":
         if shadow.updateValue(new, forKey: new[0]) != nil { return "an insert over a row" }
-      case "u", "r":
-        if shadow[old[0]] != old { return "an update with other old values" }
-        shadow[new[0]] = new
+      case "u", "r", "m":
+        if shadow.removeValue(forKey: old[0]) != old { return "an update with other old values" }
+        if (op == "m") == (old[0] == new[0]) { return "an update that moves, or does not, as another one" }
+        if shadow.updateValue(new, forKey: new[0]) != nil { return "an update over a row" }
       default:
         if shadow.removeValue(forKey: old[0]) == nil { return "a delete of no row" }
       }

@@ -1,0 +1,52 @@
+import HostKit
+
+extension Replica {
+  /// Journal rows a transaction of its own takes at most, so that the write lock is never held for long.
+  static let harvestBatch = 2000
+
+  /// Whether any process left journal rows that are not in the outbox yet.
+  func isHarvestPending() throws -> Bool {
+    guard try pendingJournalRows() > 0 else { return false }
+    return try database.meta(.adopting).isNull
+  }
+
+  /// The distance between the newest journal row and the harvest: an upper limit of the rows that wait.
+  func pendingJournalRows() throws -> Int64 {
+    let newest = try database.value("SELECT max(seq) FROM _kizunasync_capture")?.integer ?? 0
+    return newest - (try database.meta(.harvested).integer ?? 0)
+  }
+
+  /// Brings the journal down to what one transaction may take, several short ones if need be.
+  func harvestBacklog() throws {
+    while try pendingJournalRows() > Self.harvestBatch, try isHarvestPending() {
+      try bareTransaction(sync: .normal, foreignKeys: false) {
+        var harvest = Harvest(self, pending: nil)
+        try harvest.run(limit: Self.harvestBatch)
+      }
+    }
+  }
+
+  /// T0 alone.
+  /// - Returns: whether there was anything to harvest.
+  @discardableResult
+  func harvestNow() throws -> Bool {
+    guard try isHarvestPending() else { return false }
+    try transaction {}
+    return true
+  }
+
+  /// T0 inside the current transaction.
+  func harvest(attaching pending: PendingWrite? = nil) throws {
+    if pending == nil { try removeStrayGroups() }
+    guard try pending != nil || isHarvestPending() else { return }
+    var harvest = Harvest(self, pending: pending)
+    try harvest.run()
+  }
+
+  /// A group row that is ever visible committed is its writer's mistake: it would tie everybody's later writes together.
+  private func removeStrayGroups() throws {
+    guard try database.exists("SELECT 1 FROM _kizunasync_group LIMIT 1") else { return }
+    try database.run("DELETE FROM _kizunasync_group")
+    log.warning("store.group_left_open")
+  }
+}
