@@ -1,3 +1,4 @@
+import Glibc
 import HTTPClient
 import HostKit
 import Testing
@@ -36,9 +37,15 @@ import Testing
           .tls,
           "the certificate of localhost:\(server.port) is signed by an unknown authority; give its authority file to trust it"
         ))
-    let missing = await answer("https://localhost:\(server.port)/", trusting: "/nowhere/ca.pem")
-    #expect(failure(missing)?.kind == .tls)
-    #expect(failure(missing)?.message.contains("certificate authorities cannot be read") == true)
+    // A pipe that nobody writes to must not keep the thread of all requests waiting.
+    let pipe = "/tmp/kizuna-authorities-\(getpid())"
+    #expect(mkfifo(pipe, 0o600) == 0)
+    defer { unlink(pipe) }
+    for file in ["/nowhere/ca.pem", pipe, "/dev/zero", "/tmp"] {
+      let unreadable = await answer("https://localhost:\(server.port)/", trusting: file)
+      #expect(failure(unreadable)?.kind == .tls)
+      #expect(failure(unreadable)?.message.contains("certificate authorities cannot be read") == true)
+    }
   }
 
   @Test func olderProtocolsAreRefused() async throws {

@@ -61,7 +61,10 @@ final class CurlHandle {
     set(CURLOPT_SSLVERSION, Int(CURL_SSLVERSION_TLSv1_2))
     set(CURLOPT_SSL_VERIFYPEER, 1)
     set(CURLOPT_SSL_VERIFYHOST, 2)
-    if let file = settings.authorityFile { set(CURLOPT_CAINFO, file) }
+    if let file = settings.authorityFile {
+      // Anything but a file is refused as one that cannot be read, as a folder is: a pipe would be waited for.
+      set(CURLOPT_CAINFO, (try? HostFile.checkKind(file)) == nil ? "/" : file)
+    }
     // Both given, so that the environment has no say; the decision is ProxyRule's.
     set(CURLOPT_PROXY, "")
     set(CURLOPT_NOPROXY, "")
