@@ -133,7 +133,14 @@ public actor SupabaseSession {
   public func invalidate(_ token: String) {
     guard !isStopped, machine.token?.value == token, !machine.isRefused else { return }
     let way = machine.invalidate(token, at: clock.now, draw: jitter())
-    log.warning("session.token_refused", ["retry": .bool(way != nil)])
+    log.warning(
+      "session.token_refused",
+      [
+        "retry": .bool(way != nil),
+        "message": .string(
+          way != nil
+            ? "the server refused the access token; another is asked for" : "the server refused the access token"),
+      ])
     if let way { begin(way) }
     settle()
   }
@@ -304,7 +311,8 @@ public actor SupabaseSession {
   /// After every event: answers those who wait, announces an end, arms the timer.
   private func settle() {
     if machine.withdrawIfOver(at: clock.now) {
-      log.warning("session.withdrawn")
+      let reason = machine.failure?.message ?? "the access token has expired, and there is no other"
+      log.warning("session.withdrawn", ["message": .string(reason)])
       subscribers.tell(nil)
     }
     if !machine.isAttempting {

@@ -7,10 +7,10 @@ import Testing
 @testable import SupabaseSession
 
 @Suite struct SupabaseSessionTests {
-  private let server = AuthServer()
-  private let clock = VirtualClock()
+  let server = AuthServer()
+  let clock = VirtualClock()
 
-  private func session(
+  func session(
     _ source: SupabaseSession.Source = .password(email: "ada@example.com", password: { "s3cret" }),
     stateFile: String? = nil, log: HostLog = .none
   ) throws -> SupabaseSession {
@@ -21,7 +21,7 @@ import Testing
     return session
   }
 
-  private func failure(_ session: SupabaseSession, refresh: Bool = false) async -> SessionFailure? {
+  func failure(_ session: SupabaseSession, refresh: Bool = false) async -> SessionFailure? {
     do {
       _ = try await session.accessToken(refresh: refresh)
       return nil
@@ -31,7 +31,7 @@ import Testing
   }
 
   /// Collects what subscribers are told.
-  private final class Told: Sendable {
+  final class Told: Sendable {
     private let names = Locked<[String]>([])
     var all: [String] { names.withLock { $0 } }
     func add(_ token: AccessToken?) {
@@ -355,68 +355,6 @@ import Testing
     server.then(AuthServer.fails(status))
     let session = try session()
     #expect(await failure(session)?.kind == kind)
-    await session.stop()
-  }
-
-  // MARK: Ending
-
-  @Test func aCallerThatGivesUpLeavesTheRequestToTheOthers() async throws {
-    server.hold()
-    server.then(AuthServer.grants("one", refresh: "r1"))
-    let session = try session()
-    let patient = Task { try await session.accessToken().value }
-    let hasty = Task { try await session.accessToken().value }
-    await clock.settle()
-    hasty.cancel()
-    await #expect(throws: CancellationError.self) { try await hasty.value }
-    server.release()
-    #expect(try await patient.value == AuthServer.token("one"))
-    #expect(server.requests.count == 1)
-    await session.stop()
-  }
-
-  @Test func stopFailsWhoWaitsAndLeavesNothingArmed() async throws {
-    server.then(AuthServer.grants("one", refresh: "r1"))
-    let session = try session()
-    let told = Told()
-    let subscription = session.onToken { told.add($0) }
-    _ = try await session.accessToken()
-    server.hold()
-    let waiting = Task { try await session.accessToken(refresh: true).value }
-    await clock.settle()
-    let stopping = Task { await session.stop() }
-    await #expect(throws: SessionFailure(.stopped, "the session was stopped")) { try await waiting.value }
-    server.release()
-    await stopping.value
-    #expect(clock.pendingDeadlines.isEmpty)
-    #expect(told.all == ["one"])
-    #expect(await failure(session)?.kind == .stopped)
-    #expect(session.currentToken == nil)
-    await session.stop()
-    subscription.cancel()
-  }
-
-  // MARK: Nothing secret
-
-  @Test func nothingSecretIsLoggedOrDescribed() async throws {
-    let lines = Locked<[String]>([])
-    let log = HostLog(minimum: .debug) { _, event, fields in
-      lines.withLock { $0.append("\(event) \(fields)") }
-    }
-    server.then(AuthServer.grants("one", refresh: "refresh-secret"))
-    server.then(AuthServer.refuses("refresh_token_not_found"))
-    server.then(AuthServer.refuses("invalid_credentials"))
-    let session = try session(stateFile: "/nowhere/session", log: log)
-    let token = try await session.accessToken()
-    let failure = await failure(session, refresh: true)
-    var text = lines.withLock { $0 }.joined(separator: "\n")
-    text += "\(token) \(String(reflecting: token)) \(String(describing: failure)) \(String(reflecting: failure))"
-    dump(token, to: &text)
-    dump(Secret("refresh-secret"), to: &text)
-    #expect(lines.withLock { $0.count } >= 3)
-    for secret in [token.value, "refresh-secret", "s3cret", "anon-key", "ada@example.com", "user-1", "c2ln"] {
-      #expect(!text.contains(secret), "\(secret) shows")
-    }
     await session.stop()
   }
 }
