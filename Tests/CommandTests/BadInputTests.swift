@@ -88,6 +88,8 @@ import Testing
         #expect(ending.code == ExitCode.authentication.rawValue, "\(ending.errors)")
         #expect(ending.errors.last?.hasPrefix("kizuna-doorbell: ") == true)
         #expect(ending.errors.last?.contains("refused the access token") == true, "\(ending.errors)")
+        let bench = try await Binaries.doorbell("bench", "--config", scratch.path + "/gateway.json", "--rings", "1")
+        #expect(bench.code == ExitCode.authentication.rawValue, "\(bench.errors)")
       }
     }
   }

@@ -92,24 +92,41 @@ struct Bench {
     return report
   }
 
+  private enum Event: Sendable {
+    case joined, synced
+    case failed(any Error)
+  }
+
   /// Waits until the topics are joined and the first pull is done.
+  /// - Throws: `GatewayError` or `CommandFailure` when that will not happen, or takes too long.
   private func ready(_ gateway: Gateway) async throws {
-    let (events, continuation) = AsyncStream.makeStream(of: Bool.self)
-    let timer = SystemClock.shared.schedule(after: .seconds(30)) { continuation.yield(false) }
+    let (events, continuation) = AsyncStream.makeStream(of: Event.self)
+    let timer = SystemClock.shared.schedule(after: .seconds(30)) {
+      continuation.yield(
+        .failed(CommandFailure(.unreachable, "the topics were not joined and the first sync not done within 30 s")))
+    }
     defer { timer.cancel() }
-    for await status in gateway.connection.statusUpdates {
-      if status.isReady { break }
-      if let failure = status.lastFailure, status.attempt >= 3 {
-        throw CommandFailure(.unreachable, "Realtime cannot be reached: \(failure)")
+    gateway.onEnd { continuation.yield(.failed($0)) }
+    let states = Task {
+      for await status in gateway.connection.statusUpdates {
+        if status.isReady { continuation.yield(.joined) }
+        if let failure = ListenVerdict.failure(status) { continuation.yield(.failed(failure)) }
       }
     }
+    defer { states.cancel() }
     let end = gateway.scheduler.onHealth { health in
-      if health.lastSuccessAt != nil, health.attemptStartedAt == nil { continuation.yield(true) }
+      if health.lastSuccessAt != nil, health.attemptStartedAt == nil { continuation.yield(.synced) }
     }
     defer { end() }
-    for await isReady in events {
-      if isReady { return }
-      throw CommandFailure(.unreachable, "the first sync did not succeed within 30 s")
+    var isJoined = false
+    var isSynced = false
+    for await event in events {
+      switch event {
+      case .joined: isJoined = true
+      case .synced: isSynced = true
+      case .failed(let error): throw error
+      }
+      if isJoined, isSynced { return }
     }
   }
 }
