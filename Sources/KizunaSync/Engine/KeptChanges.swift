@@ -12,8 +12,6 @@ struct KeptChanges {
   private var database: Database { replica.database }
   /// Rows of the page at hand as they were before it was applied.
   private var before: [(pk: String, row: RowMap)] = []
-  /// What the local cells said that differ from the server's.
-  private var differing: [(pk: String, cells: RowMap)] = []
   /// How many changes were kept.
   private(set) var count = 0
 
@@ -24,7 +22,9 @@ struct KeptChanges {
     try replica.database.execute(
       """
       CREATE TEMP TABLE IF NOT EXISTS _kizunasync_compared(pk PRIMARY KEY) WITHOUT ROWID;
+      CREATE TEMP TABLE IF NOT EXISTS _kizunasync_differing(pk, cells);
       DELETE FROM temp._kizunasync_compared;
+      DELETE FROM temp._kizunasync_differing;
       """)
   }
 
@@ -78,15 +78,20 @@ struct KeptChanges {
         let value = CellCodec.decode(CellCodec.encode(was, kind: column.kind), kind: column.kind)
         if value != now { changed[column.name] = value }
       }
-      if !changed.isEmpty { differing.append((pk, changed)) }
+      if changed.isEmpty { continue }
+      try database.run(
+        "INSERT INTO temp._kizunasync_differing VALUES (?, ?)", .text(pk), .text(JSONWriter.text(.object(changed))))
     }
   }
 
   /// Puts the local cells over the server's rows again and queues them.
   mutating func keepCells() throws {
-    for (pk, changed) in differing {
+    var kept = 0
+    try database.forEachRow("SELECT pk, cells FROM temp._kizunasync_differing ORDER BY rowid") { row in
+      let pk = row.string(0)
+      guard let changed = try JSONValue(parsing: row.string(1)).objectValue else { return }
       let layout = try replica.layout(table)
-      guard let old = try replica.cells(layout, pk: pk) else { continue }
+      guard let old = try replica.cells(layout, pk: pk) else { return }
       var new = old
       for (position, column) in layout.columns.enumerated() {
         if let value = changed[column.name] { new[position] = CellCodec.encode(value, kind: column.kind) }
@@ -97,12 +102,13 @@ struct KeptChanges {
           "UPDATE \(layout.quoted) SET \(names.map { "\(SQL.name($0)) = ?" }.joined(separator: ", ")) WHERE \(layout.whereKey)",
           names.compactMap { layout.positions[$0] }.map { new[$0] } + layout.keyCells(pk))
       } catch let error as SQLiteError where error.isConstraint && database.isInTransaction {
-        continue
+        return
       }
       try journal("u", layout, new: new, old: old)
-      count += 1
+      kept += 1
     }
-    differing = []
+    count += kept
+    try database.execute("DELETE FROM temp._kizunasync_compared; DELETE FROM temp._kizunasync_differing;")
   }
 
   private func journal(_ op: String, _ layout: TableLayout, new: [SQLiteValue], old: [SQLiteValue]?) throws {

@@ -35,6 +35,7 @@ extension Replica {
   /// - Returns: how many local changes were found and are waiting to be queued.
   func closeReread(with last: PullPage, at position: RereadPosition) throws -> Int {
     let table = position.table
+    let started = SystemClock.monotonic
     let count = try transaction(generation: position.generation, applying: true) {
       guard let reread = try database.rereads()[table], layouts[table] != nil else { return 0 }
       try stageReread(last)
@@ -58,9 +59,14 @@ extension Replica {
       for id in applier.dirtyRows.union(acknowledged) { try settle(id.table, pk: id.pk) }
       try retryParked()
       try changeRereads { $0.finish(table) }
-      log.info("store.table_read_again", ["table": .string(table), "changes_kept": .int(kept.count)])
       return kept.count
     }
+    log.info(
+      "store.table_read_again",
+      [
+        "table": .string(table), "changes_kept": .int(count),
+        "ms": .int(Int((SystemClock.monotonic - started).inMilliseconds)),
+      ])
     try clearReread()
     return count
   }

@@ -37,6 +37,8 @@ public struct KizunaSyncReplicaStatus: Sendable, Hashable {
   public let missingTables: [String]
   /// Synced tables whose rows the next run reads from the server again, because the file no longer knows them all.
   public let tablesToRead: [String]
+  /// Columns of the server, as `table.column`, that an app's table lacks and that are left out for it.
+  public let ignoredColumns: [String]
   /// Why the tables cannot be synced as they are now; nil when they can.
   public let problem: String?
   /// Who synchronises the file now; nil when nobody does.
@@ -154,6 +156,6 @@ public struct KizunaSyncReplicaStatus: Sendable, Hashable {
       softBlock: try database.meta(.softBlock).text, lastSyncAt: try database.meta(.lastSync).integer,
       lastError: failure.map { LastError(code: $0.code, message: $0.message, at: $0.at) }, rows: rows,
       missingTables: missing, tablesToRead: try database.rereads().tables.keys.sorted(),
-      problem: try database.meta(.schemaProblem).text, holder: holder)
+      ignoredColumns: try database.ignoredColumns(), problem: try database.meta(.schemaProblem).text, holder: holder)
   }
 }

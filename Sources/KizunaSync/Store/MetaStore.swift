@@ -1,3 +1,5 @@
+import HostKit
+
 /// The names of the single values the replica remembers.
 enum MetaKey: String {
   /// The durable pull cursor; missing means `0`.
@@ -34,6 +36,8 @@ enum MetaKey: String {
   case headTries = "head_tries"
   /// The tables whose rows must be read again from the start, see `Rereads`.
   case reread
+  /// Columns of the server that an app's table lacks, a JSON array of `table.column`.
+  case ignoredColumns = "ignored_columns"
   /// Why the tables cannot be followed as they are now, for people.
   case schemaProblem = "schema_problem"
   case version
@@ -56,5 +60,16 @@ extension Database {
     } else {
       try run("INSERT OR REPLACE INTO _kizunasync_meta VALUES (?, ?)", .text(key.rawValue), value)
     }
+  }
+
+  /// Columns of the server that an app's table lacks, as `table.column`.
+  func ignoredColumns() throws -> [String] {
+    let text = try meta(.ignoredColumns).text
+    return text.flatMap { try? JSONValue(parsing: $0) }?.arrayValue?.compactMap(\.stringValue) ?? []
+  }
+
+  func setIgnoredColumns(_ names: [String]) throws {
+    let list = names.isEmpty ? nil : JSONWriter.text(.array(names.sorted().map(JSONValue.string)))
+    try setMeta(.ignoredColumns, SQLiteValue(list))
   }
 }

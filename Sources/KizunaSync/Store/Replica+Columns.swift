@@ -21,8 +21,8 @@ extension Replica {
     for column in present where !known.contains(column) {
       try addColumn(column, to: table, late: !change.isFirst && hasRows(table))
       if !change.isFirst { change.came.append(column) }
-      ignoredColumns.remove("\(table).\(column)")
     }
+    try noLongerIgnore(present, of: table)
     let isManaged = try isManaged(table)
     for column in config.columns.keys.sorted() where !present.contains(column) {
       guard isManaged else {
@@ -154,7 +154,7 @@ extension Replica {
     for column in missing.sorted() {
       guard layout.isManaged, !column.isEmpty, !column.utf8.contains(0), taken.insert(column.lowercased()).inserted
       else {
-        ignore(column, of: table)
+        try ignore(column, of: table)
         continue
       }
       try database.execute("ALTER TABLE \(layout.quoted) ADD COLUMN \(SQL.name(column))")
@@ -167,8 +167,18 @@ extension Replica {
     try reloadLayouts()
   }
 
-  private func ignore(_ column: String, of table: String) {
+  private func noLongerIgnore(_ columns: [String], of table: String) throws {
+    let present = Set(columns.map { "\(table).\($0)" })
+    ignoredColumns.subtract(present)
+    let known = try database.ignoredColumns()
+    let left = known.filter { !present.contains($0) }
+    if left != known { try database.setIgnoredColumns(left) }
+  }
+
+  private func ignore(_ column: String, of table: String) throws {
     guard ignoredColumns.insert("\(table).\(column)").inserted else { return }
+    let known = try database.ignoredColumns()
+    if !known.contains("\(table).\(column)") { try database.setIgnoredColumns(known + ["\(table).\(column)"]) }
     log.warning("store.column_ignored", ["table": .string(table), "column": .string(column)])
   }
 }

@@ -74,7 +74,7 @@ extension Replica {
 
   /// Brings bookkeeping, triggers and journal in line with the table's columns.
   private func follow(_ table: String, _ config: KizunaSyncTableConfig, isMade: Bool) throws {
-    let isGap = try !isMade && lacksTriggers(table, config)
+    let isGap = try !isMade && lacksTriggers(table)
     if isGap { try recogniseOwner(of: table) }
     let change = try followColumns(table, config)
     try makeTriggers(table, config)

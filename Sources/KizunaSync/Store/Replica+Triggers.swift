@@ -15,11 +15,21 @@ extension Replica {
     }
   }
 
-  /// Whether a trigger that journals or refuses writes is not there, so that writes may have gone unseen.
-  func lacksTriggers(_ table: String, _ config: KizunaSyncTableConfig) throws -> Bool {
-    let wanted = try captureTriggers(table, config, columns: journalColumns(of: table)).triggers()
+  /// The triggers that together see every write.
+  private static let watching: [Substring] = [
+    "before_insert", "after_insert", "after_insert_displacing", "before_update", "after_update",
+    "after_update_displacing", "after_delete",
+  ]
+  /// Those of a pull-only table, which let no write happen.
+  private static let refusing: [Substring] = ["before_insert", "before_update", "before_delete"]
+
+  /// Whether writes may have gone unseen: the triggers are not there. Which ones there have to be depends on what the
+  /// table was configured as until now.
+  func lacksTriggers(_ table: String) throws -> Bool {
     let present = try presentTriggers(of: table)
-    return wanted.contains { present[$0.name] == nil }
+    let prefix = CaptureTriggers.namePrefix(table: table)
+    if Self.watching.allSatisfy({ present[prefix + $0] != nil }) { return false }
+    return !Self.refusing.allSatisfy { present[prefix + $0]?.contains("refused") == true }
   }
 
   /// Whether the table's triggers journal these columns: who renames a column renames it in the triggers too.

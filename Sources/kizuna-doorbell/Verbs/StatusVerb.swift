@@ -45,6 +45,7 @@ enum StatusVerb {
       "last_sync": .string(orNull: status.lastSyncAt.map(UTCTimestamp.text(milliseconds:))),
       "last_error": error ?? nil,
       "tables": .object(tables(status)), "problem": .string(orNull: status.problem),
+      "ignored_columns": .array(status.ignoredColumns.map(JSONValue.string)),
       "running": .bool(status.holder != nil), "pid": status.holder?.processID.map { .int(Int($0)) } ?? nil,
     ]
   }
@@ -88,6 +89,9 @@ enum StatusVerb {
     for (table, rows) in status.rows.sorted(by: { $0.key < $1.key }) {
       let isRead = status.tablesToRead.contains(table)
       lines.append("table       \(table), \(rows) rows\(isRead ? ", to be read again from the server" : "")")
+    }
+    if !status.ignoredColumns.isEmpty {
+      lines.append("left out    \(status.ignoredColumns.joined(separator: ", ")): the database has no such columns")
     }
     for table in status.missingTables {
       lines.append(

@@ -19,6 +19,8 @@ import Testing
       try await file.serve("n", ["body": "note"], in: "notes")
       try await file.sync()
       file.transport.forgetCalls()
+      let ignored = try KizunaSyncReplicaStatus.read(databasePath: file.path).ignoredColumns
+      #expect(ignored == (script == nil ? [] : ["todos.stars"]))
       try await body(file)
     }
   }
@@ -51,6 +53,7 @@ import Testing
       #expect(await file.server.row("todos", "b")?["stars"] == 9)
       #expect(await file.server.row("todos", "a")?["stars"] == 1)
       #expect(tablesReadFromTheStart(file) == [["todos"]])
+      #expect(try KizunaSyncReplicaStatus.read(databasePath: file.path).ignoredColumns == [])
       #expect(!file.events.contains("store.writes_unseen"))
       try await file.sync()
       #expect(tablesReadFromTheStart(file) == [["todos"]])

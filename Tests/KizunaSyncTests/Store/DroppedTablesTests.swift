@@ -230,6 +230,24 @@ import Testing
     }
   }
 
+  /// What a table may do is the configuration's to say; no write goes unseen because that changes.
+  @Test func otherRulesForATableAreNoGap() async throws {
+    try await withScratchFolder { folder in
+      let rules: [KizunaSyncTableConfig] = [
+        .init(bucket: .byOwner("owner_id")), .init(bucket: .byOwner("owner_id"), softDeleteColumn: "gone"),
+        .init(bucket: .byOwner("owner_id"), syncMode: .pullOnly), .init(bucket: .byOwner("owner_id")),
+      ]
+      for rule in rules {
+        let file = SyncedFile(folder, ["todos": rule])
+        try await file.sync()
+        #expect(!file.events.contains("store.writes_unseen"))
+        if rule.syncMode == .pullOnly {
+          #expect(throws: PlainDatabase.Failure.self) { try file.sql.run("INSERT INTO todos(id) VALUES ('x')") }
+        }
+      }
+    }
+  }
+
   @Test func anEmptyTableInItsPlaceDeletesNothing() async throws {
     try await withSyncedFile { file in
       try file.sql.run("DROP TABLE todos; CREATE TABLE todos(id TEXT PRIMARY KEY, owner_id TEXT, title TEXT)")
