@@ -123,27 +123,6 @@ import Testing
     }
   }
 
-  /// A lock file that is removed again and again between its opening and its locking never gives the lock to two.
-  @Test func aFileThatLostItsNameIsNoLock() async throws {
-    try await withScratchFolder { folder in
-      let database = "\(folder)/a.db"
-      let path = DatabaseFiles(database).lock
-      let isDone = Locked(false)
-      let remover = Task.detached {
-        while !isDone.withLock({ $0 }) { unlink(path) }
-      }
-      for _ in 0..<500 {
-        let lock = try DatabaseLock(database: database)
-        lock.release()
-      }
-      isDone.withLock { $0 = true }
-      await remover.value
-      let lock = try DatabaseLock(database: database)
-      #expect(lock.isEffective)
-      lock.release()
-    }
-  }
-
   @Test func theLockIsNotInheritedByChildren() async throws {
     try await withScratchFolder { folder in
       let lock = try DatabaseLock(database: "\(folder)/a.db")
