@@ -111,6 +111,7 @@ import Testing
   /// Also while somebody still holds the closed services.
   @Test func aClosedDirectoryIsFreeAtOnce() async throws {
     let folder = try TemporaryFolder()
+    defer { folder.remove() }
     let first = try ServiceFixture(directory: folder.path)
     try await first.services.close()
     let second = try ServiceFixture(directory: folder.path)

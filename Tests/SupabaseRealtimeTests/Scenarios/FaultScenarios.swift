@@ -50,8 +50,7 @@ struct FaultScenarios {
     }
   }
 
-  /// D09 over a real network path: the peer is gone without a word, and neither the old socket nor its close handshake
-  /// holds up the next connection.
+  /// D09: the peer is gone without a word, and neither the old socket nor its close handshake holds up the next one.
   @Test func thePeerVanishes() async throws {
     try await FaultySetting.with { setting in
       await setting.expectRecovery()

@@ -1,3 +1,4 @@
+import HTTPClient
 import HostKit
 import LocalStack
 import PhoenixChannels
@@ -159,21 +160,69 @@ struct RealSocketScenarios {
     }
   }
 
-  /// D20: letting go of a connection closes its socket.
-  @Test func theConnectionIsForgotten() async throws {
+  enum Moment: CaseIterable, Sendable {
+    case connecting, open, deaf, backingOff
+  }
+
+  /// D20: letting go of a connection closes its socket, in every state.
+  @Test(arguments: Moment.allCases)
+  func theConnectionIsForgotten(moment: Moment) async throws {
     let stack = try await LocalStack.start(LocalStackConfiguration(tables: ["todos": SyncTable()]))
     let url = try ServerURL(stack.url)
+    weak var released: RealtimeConnection?
     do {
       var configuration = RealtimeConfiguration(url: url, apiKey: stack.publishableKey)
       configuration.policy.privateChannels = false
+      configuration.policy.reconnect.base = .seconds(60)
       let connection = RealtimeConnection(configuration, transport: LibwebsocketsTransport())
+      released = connection
       let subscription = try connection.subscribe(topics: ["a"]) { _ in }
+      if moment == .connecting { await stack.ignoreUpgrades() }
       connection.start()
-      for await status in connection.statusUpdates where status.isReady { break }
-      #expect(await stack.openSockets == 1)
+      if moment == .connecting {
+        for await status in connection.statusUpdates where status.state == .connecting { break }
+      } else {
+        for await status in connection.statusUpdates where status.isReady { break }
+        #expect(await stack.openSockets == 1)
+      }
+      if moment == .deaf { await stack.setSilent(true) }
+      if moment == .backingOff {
+        await stack.dropSockets()
+        for await status in connection.statusUpdates where status.attempt > 0 { break }
+      }
       withExtendedLifetime(subscription) {}
     }
-    while await stack.openSockets > 0 { await Task.yield() }
+    while released != nil || openSockets(to: stack.port) > 0, !Task.isCancelled { await Task.yield() }
+    await stack.waitForRealtime { $0.openSockets == 0 }
     try await stack.stop()
+  }
+
+  /// D28: over HTTP a topic is named without the prefix that frames carry; with it, the server accepts the message and
+  /// nobody hears it.
+  @Test func aBroadcastOverHTTPRings() async throws {
+    try await with { setting in
+      #expect(await setting.ring(.joined) != nil)
+      let http = CurlHTTPClient(CurlHTTPClient.Settings(proxy: .direct))
+      let token = setting.stack.services.tokens.accessToken(
+        subject: setting.stack.users[0].id, now: SystemClock.shared.wallMilliseconds / 1_000, lifetime: 600)
+      for (topic, event) in [("realtime:kizunasync:todos", "lost"), ("kizunasync:todos", "heard")] {
+        let body: JSONValue = [
+          "messages": [["topic": .string(topic), "event": .string(event), "payload": ["n": 1], "private": true]]
+        ]
+        let answer = try await http.send(
+          HTTPRequest(
+            method: "POST", url: "\(setting.stack.url)/realtime/v1/api/broadcast",
+            headers: [
+              HTTPHeader("Authorization", "Bearer \(token)"), HTTPHeader("apikey", setting.stack.publishableKey),
+              HTTPHeader("Content-Type", "application/json"),
+            ], body: JSONWriter.data(body)))
+        #expect(answer.status == 202)
+      }
+      var iterator = setting.rings.makeAsyncIterator()
+      let ring = await iterator.next()
+      #expect(ring?.cause == .broadcast(event: "heard"))
+      #expect(ring?.topics == ["kizunasync:todos"])
+      await http.shutdown()
+    }
   }
 }

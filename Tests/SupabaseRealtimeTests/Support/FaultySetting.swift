@@ -15,6 +15,8 @@ struct FaultySetting {
   let proxy: FaultProxy
   let connection: RealtimeConnection
   let rings: AsyncStream<RealtimeRing>
+  /// All of them so far.
+  let heard: Observed<[RealtimeRing]>
   private let subscription: RealtimeSubscription
 
   private struct Token: RealtimeCredentials {
@@ -41,29 +43,23 @@ struct FaultySetting {
 
   static func with(
     _ version: PhoenixVersion = .v2, rules: FaultRules = FaultRules(),
-    _ change: (inout ConnectionPolicy) -> Void = { _ in }, _ body: (FaultySetting) async throws -> Void
+    _ change: (inout ConnectionPolicy) -> Void = { _ in }, prepare: (LocalStack) async -> Void = { _ in },
+    _ body: (FaultySetting) async throws -> Void
   ) async throws {
     let stack = try await LocalStack.start(
       LocalStackConfiguration(
         tables: Dictionary(uniqueKeysWithValues: ["notes", "tags", "todos"].map { ($0, SyncTable()) }),
         users: [LocalStackConfiguration.User(email: "ann@example.com", password: "pw")]))
+    await prepare(stack)
     let proxy = try FaultProxy(to: stack.port)
     proxy.rules = rules
     var configuration = RealtimeConfiguration(
       url: try ServerURL("http://127.0.0.1:\(proxy.port)"), apiKey: stack.publishableKey, version: version)
     configuration.policy = policy
     change(&configuration.policy)
-    let token = stack.services.tokens.accessToken(
-      subject: stack.users[0].id, now: SystemClock.shared.wallMilliseconds / 1_000, lifetime: 600)
-    let connection = RealtimeConnection(
-      configuration, transport: LibwebsocketsTransport(), credentials: Token(text: token))
-    let (rings, continuation) = AsyncStream.makeStream(of: RealtimeRing.self)
-    let subscription = try connection.subscribe(topics: topics) { continuation.yield($0) }
-    connection.start()
-    let setting = FaultySetting(
-      stack: stack, proxy: proxy, connection: connection, rings: rings, subscription: subscription)
+    let setting = try FaultySetting(stack, proxy, configuration)
     func end() async throws {
-      await connection.stop()
+      await setting.connection.stop()
       await proxy.stop()
       try await stack.stop()
     }
@@ -75,6 +71,33 @@ struct FaultySetting {
     }
     try await end()
     #expect(openSockets(to: proxy.port) == 0)
+  }
+
+  private init(_ stack: LocalStack, _ proxy: FaultProxy, _ configuration: RealtimeConfiguration) throws {
+    self.stack = stack
+    self.proxy = proxy
+    let token = stack.services.tokens.accessToken(
+      subject: stack.users[0].id, now: SystemClock.shared.wallMilliseconds / 1_000, lifetime: 600)
+    connection = RealtimeConnection(
+      configuration, transport: LibwebsocketsTransport(), credentials: Token(text: token))
+    let (rings, continuation) = AsyncStream.makeStream(of: RealtimeRing.self)
+    let heard = Observed<[RealtimeRing]>([])
+    self.rings = rings
+    self.heard = heard
+    subscription = try connection.subscribe(topics: Self.topics) { ring in
+      heard.change { $0.append(ring) }
+      continuation.yield(ring)
+    }
+    connection.start()
+  }
+
+  /// A second connection to the same server, by the same way and policy.
+  func another() throws -> FaultySetting {
+    try FaultySetting(stack, proxy, connection.configuration)
+  }
+
+  func waitFor(_ condition: (RealtimeStatus) -> Bool) async {
+    for await status in connection.statusUpdates where condition(status) { return }
   }
 
   func waitUntilReady() async {
