@@ -33,6 +33,8 @@ struct SessionMachine: Sendable, Equatable {
   private(set) var token: AccessToken?
   /// The server refused `token` although its time is not over.
   private(set) var isRefused = false
+  /// Somebody needs another token than the present one and got none yet: attempts go on although `token` looks good.
+  private(set) var isWanted = false
   private(set) var refreshToken: Secret?
   private(set) var isAttempting = false
   /// Of the last attempt; nil after a success.
@@ -84,7 +86,7 @@ struct SessionMachine: Sendable, Equatable {
   private var nextAttempt: UInt64? {
     guard !isAttempting, way != nil else { return nil }
     guard let token else { return failure == nil ? nil : notBefore }
-    if isRefused { return notBefore }
+    if isRefused || isWanted { return notBefore }
     return token.refreshAt == .max ? nil : max(token.refreshAt, notBefore)
   }
 
@@ -99,6 +101,7 @@ struct SessionMachine: Sendable, Equatable {
   /// Somebody needs a token; `force`: another one than the present.
   mutating func demand(at now: UInt64, force: Bool = false) -> Answer {
     if !force, let token = freshToken(at: now) { return .token(token) }
+    if force { isWanted = token != nil }
     if isAttempting { return .wait }
     if now < notBefore, let failure {
       if !force, isUsable(at: now), let token { return .token(token) }
@@ -174,6 +177,7 @@ struct SessionMachine: Sendable, Equatable {
     }
     token = new
     isRefused = false
+    isWanted = false
     isWithdrawn = false
     failure = nil
     // A server that does not rotate sends none; the old one stays good then.
@@ -193,6 +197,8 @@ struct SessionMachine: Sendable, Equatable {
     let isOver = now >= new.expiresAt
     if let token, new.value == token.value {
       if freshToken(at: now) != nil {
+        // There is no other one until somebody writes it.
+        isWanted = false
         failure = nil
         streak = 0
         notBefore = 0

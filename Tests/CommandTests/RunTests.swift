@@ -84,6 +84,42 @@ import Testing
     }
   }
 
+  @Test func endsWellWhenItIsToldBeforeTheServerAnswers() async throws {
+    try await Stack.with { stack in
+      try await Scratch.with { scratch in
+        let file = try scratch.write("a.json", stack.configuration(database: scratch.path + "/a.db"))
+        stack.process.send(signal: SIGSTOP)
+        let process = try ChildProcess(executable: Binaries.doorbell, arguments: ["run", "--config", file])
+        // It is signing in once the database is there.
+        try await eventually("the database") { access(scratch.path + "/a.db", F_OK) == 0 }
+        process.send(signal: SIGTERM)
+        #expect(await process.ending().code == ExitCode.ok.rawValue)
+        stack.process.send(signal: SIGCONT)
+      }
+    }
+  }
+
+  @Test func aRefusedWriteIsInTheLogWithItsReason() async throws {
+    try await Stack.with { stack in
+      try await Scratch.with { scratch in
+        let database = scratch.path + "/a.db"
+        let file = try scratch.write("a.json", stack.configuration(database: database))
+        try await RunningGateway.with(configuration: file) { gateway in
+          try PlainSQL.run(database, "INSERT INTO todos(title, owner_id) VALUES ('theirs', 'somebody else')")
+          let line = try await gateway.process.line(of: .errors, within: .seconds(60)) {
+            $0.contains("sync.write_refused")
+          }
+          #expect(try JSONValue(parsing: line)["reason"] == "RLS_DENIED")
+          #expect(!line.contains("theirs"))
+        }
+        try PlainSQL.run(database, "INSERT INTO todos(title, owner_id) VALUES ('theirs', 'somebody else')")
+        let sync = try await Binaries.doorbell("sync", "--config", file)
+        #expect(sync.code == ExitCode.workLeft.rawValue)
+        #expect(sync.errors.contains { $0.contains("sync.write_refused table=todos") && $0.contains("RLS_DENIED") })
+      }
+    }
+  }
+
   @Test func aHangupWakesIt() async throws {
     try await Stack.with { stack in
       try await Scratch.with { scratch in

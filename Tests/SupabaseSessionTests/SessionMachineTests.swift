@@ -25,6 +25,35 @@ import Testing
     #expect(answer6 == .attempt(.refresh(Secret("r"))))
   }
 
+  /// The WebSocket was refused with a token that requests still get through with: without a new one it stays closed.
+  @Test func anotherTokenThatWasAskedForInVainIsTriedForAgain() {
+    var machine = SessionMachine(.server(hasPassword: true))
+    _ = machine.demand(at: 0)
+    machine.received(token("a", at: 0), refreshToken: nil, at: 0, draw: 0)
+    let forced = machine.demand(at: .seconds(10), force: true)
+    #expect(forced == .attempt(.signIn))
+    machine.failed(SessionFailure(.authentication, ""), at: .seconds(10), draw: 0)
+    #expect(machine.nextWake == .seconds(160))
+    let early = machine.wake(at: .seconds(159))
+    #expect(early == nil)
+    let again = machine.wake(at: .seconds(160))
+    #expect(again == .signIn)
+    machine.failed(SessionFailure(.transient, ""), at: .seconds(160), draw: 0)
+    #expect(machine.nextWake.map { $0 <= .seconds(162) } == true)
+    _ = machine.wake(at: .seconds(162))
+    machine.received(token("b", at: .seconds(162)), refreshToken: nil, at: .seconds(162), draw: 0)
+    #expect(machine.nextWake == .seconds(162 + 3540))
+  }
+
+  @Test func aFileWithoutAnotherTokenIsNotReadAgainUntilItIsWritten() {
+    var machine = SessionMachine(.reader)
+    _ = machine.demand(at: 0)
+    machine.received(token("a", at: 0), refreshToken: nil, at: 0, draw: 0)
+    _ = machine.demand(at: .seconds(10), force: true)
+    machine.received(token("a", at: 0), refreshToken: nil, at: .seconds(10), draw: 0)
+    #expect(machine.nextWake == .seconds(3540))
+  }
+
   @Test func nothingIsArmedBeforeAnybodyAsks() {
     #expect(SessionMachine(.reader).nextWake == nil)
     #expect(SessionMachine(.server(hasPassword: true)).nextWake == nil)

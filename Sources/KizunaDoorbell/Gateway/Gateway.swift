@@ -133,6 +133,8 @@ public actor Gateway {
     }
     await client.setUnread { [scheduler] in scheduler.wake(reason: .localWrite) }
     await client.setTrace { [journal] in journal.traced($0) }
+    // Ends with the client. One that is open takes subscribers.
+    _ = try? await client.on { [journal] in journal.noticed($0) }
     journal.observe(scheduler, connection, session)
     await session.start()
     tokens = session.onToken { [connection, scheduler, journal] token in

@@ -54,6 +54,11 @@ final class GatewayJournal: Sendable {
     }
   }
 
+  /// The sync client reported something; on its events' thread.
+  func noticed(_ event: KizunaSyncEngineEvent) {
+    SyncEventLines.line(for: event)?.write(to: log)
+  }
+
   /// A run ended.
   private func finished(_ run: KizunaSyncRunReport) {
     let (trace, rows, failure) = state.withLock { state -> (RingTrace?, Int, (GatewayError, String?)?) in

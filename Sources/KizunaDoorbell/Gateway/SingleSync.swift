@@ -30,7 +30,7 @@ public enum SingleSync {
     let recorder = RunRecorder(database: configuration.database, clock: parts.clock, log: log)
     let result: Result<SyncSummary, GatewayError>
     do throws(GatewayError) {
-      result = .success(try await run(signedIn, recorder))
+      result = .success(try await run(signedIn, recorder, log))
     } catch {
       result = .failure(error)
     }
@@ -42,7 +42,7 @@ public enum SingleSync {
   }
 
   private static func run(
-    _ signedIn: SignedInClient, _ recorder: RunRecorder
+    _ signedIn: SignedInClient, _ recorder: RunRecorder, _ log: HostLog
   ) async throws(GatewayError) -> SyncSummary {
     let started = SystemClock.monotonic
     try await signedIn.open()
@@ -54,6 +54,7 @@ public enum SingleSync {
       try await signedIn.sync()
       let checkpoint = try await client.checkpoint()
       let refused = try await client.rejections(includeDismissed: true).filter { !known.contains($0.mutationId) }
+      for rejection in refused { SyncEventLines.line(for: rejection).write(to: log) }
       let summary = SyncSummary(
         outboxDepth: try await client.outboxDepth(), rejected: refused.count, cursor: checkpoint.cursor,
         softBlock: checkpoint.softBlocked ? checkpoint.softBlockReason ?? "blocked" : nil,

@@ -19,6 +19,11 @@ enum RunVerb {
     let configuration = try ConfigurationOption.load(arguments, log: log)
     let gateway = Gateway(configuration, log: log)
     ProcessSignals.shared.onWake { gateway.wake() }
+    // Stopping is the usual end of a service, also while it waits for a server that does not answer its sign-in.
+    ProcessSignals.shared.onStop {
+      log.info("gateway.stopped")
+      exit(ExitCode.ok.rawValue)
+    }
     try await gateway.start(isWokenByHangup: true)
     let end = await firstEnd(of: gateway)
     let watchdog = SystemClock.shared.schedule(after: stopDeadline) {
