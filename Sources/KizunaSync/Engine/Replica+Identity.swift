@@ -53,7 +53,10 @@ extension Replica {
     ).verdict(machine: machine, beside: file.read())
     try bareTransaction(sync: .normal, foreignKeys: false) {
       if let machine { try database.setMeta(.machine, .text(machine)) }
-      if verdict.isCopy { try database.setMeta(.clientID, .text(RandomUUID.make())) }
+      if verdict.isCopy {
+        try database.setMeta(.clientID, .text(RandomUUID.make()))
+        try database.setMeta(.copiedAt, .integer(clock.wallMilliseconds))
+      }
     }
     if verdict.isCopy {
       log.warning(

@@ -37,6 +37,9 @@ public struct KizunaSyncReplicaStatus: Sendable, Hashable {
   public let missingTables: [String]
   /// Synced tables whose rows the next run reads from the server again, because the file no longer knows them all.
   public let tablesToRead: [String]
+  /// When the file was last found to be a copy or a backup that was put back, and went on as a client of its own,
+  /// milliseconds since 1970; nil when it never was.
+  public let copiedAt: Int64?
   /// Columns of the server, as `table.column`, that an app's table lacks and that are left out for it.
   public let ignoredColumns: [String]
   /// Why the tables cannot be synced as they are now; nil when they can.
@@ -156,6 +159,7 @@ public struct KizunaSyncReplicaStatus: Sendable, Hashable {
       softBlock: try database.meta(.softBlock).text, lastSyncAt: try database.meta(.lastSync).integer,
       lastError: failure.map { LastError(code: $0.code, message: $0.message, at: $0.at) }, rows: rows,
       missingTables: missing, tablesToRead: try database.rereads().tables.keys.sorted(),
-      ignoredColumns: try database.ignoredColumns(), problem: try database.meta(.schemaProblem).text, holder: holder)
+      copiedAt: try database.meta(.copiedAt).integer, ignoredColumns: try database.ignoredColumns(),
+      problem: try database.meta(.schemaProblem).text, holder: holder)
   }
 }

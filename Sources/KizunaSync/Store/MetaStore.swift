@@ -36,6 +36,8 @@ enum MetaKey: String {
   case headTries = "head_tries"
   /// The tables whose rows must be read again from the start, see `Rereads`.
   case reread
+  /// When the file was last found to be a copy, milliseconds since 1970.
+  case copiedAt = "copied_at"
   /// Columns of the server that an app's table lacks, a JSON array of `table.column`.
   case ignoredColumns = "ignored_columns"
   /// Why the tables cannot be followed as they are now, for people.

@@ -45,6 +45,7 @@ enum StatusVerb {
       "last_sync": .string(orNull: status.lastSyncAt.map(UTCTimestamp.text(milliseconds:))),
       "last_error": error ?? nil,
       "tables": .object(tables(status)), "problem": .string(orNull: status.problem),
+      "copied_at": .string(orNull: status.copiedAt.map(UTCTimestamp.text(milliseconds:))),
       "ignored_columns": .array(status.ignoredColumns.map(JSONValue.string)),
       "running": .bool(status.holder != nil), "pid": status.holder?.processID.map { .int(Int($0)) } ?? nil,
     ]

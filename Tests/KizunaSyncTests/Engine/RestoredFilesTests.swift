@@ -24,6 +24,7 @@ import Testing
       for _ in 0..<3 { try await file.sync() }
       #expect(try clientID(file) == client)
       #expect(!file.events.contains("store.copied"))
+      #expect(try KizunaSyncReplicaStatus.read(databasePath: file.path).copiedAt == nil)
     }
   }
 
@@ -43,6 +44,7 @@ import Testing
       try await file.sync()
       #expect(try clientID(file) != client)
       #expect(file.text(of: "store.copied", "reason")?.contains("a backup that was put back") == true)
+      #expect(try KizunaSyncReplicaStatus.read(databasePath: file.path).copiedAt == file.clock.wallMilliseconds)
       // The write it still holds was applied before, and is not applied twice.
       #expect(try file.rows() == ["b:two", "c:queued"])
       #expect(await file.server.rowCount("todos") == 2)
