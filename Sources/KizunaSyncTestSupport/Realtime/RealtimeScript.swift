@@ -52,7 +52,7 @@ public struct RealtimeScript: Sendable, ExpressibleByArrayLiteral {
 }
 
 /// A pattern for one frame from the client.
-public struct ExpectedFrame: Sendable, Hashable {
+public struct ExpectedFrame: Sendable, Hashable, CustomStringConvertible {
   public var event: String
   /// As on the wire; nil matches any.
   public var topic: String?
@@ -81,6 +81,10 @@ public struct ExpectedFrame: Sendable, Hashable {
   }
 
   public static let heartbeat = ExpectedFrame(event: PhoenixFrame.Name.heartbeat, topic: PhoenixFrame.Name.phoenix)
+
+  public var description: String {
+    "\(event) to \(topic ?? "any topic")" + (payload.map { " \($0)" } ?? "")
+  }
 
   /// What does not fit, one line a difference; empty when the frame matches.
   func differences(from frame: PhoenixFrame) -> [String] {

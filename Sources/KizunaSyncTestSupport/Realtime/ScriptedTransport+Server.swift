@@ -151,11 +151,29 @@ extension ScriptedTransport {
     report(
       """
       a frame was not as expected, at \(sent.at.inSeconds) s on connection \(sent.connection)
-        expected \(expected.event) to \(expected.topic ?? "any topic") \(expected.payload?.description ?? "")
-        sent     \(sent.frame.event) to \(sent.frame.topic) \(sent.frame.json?.description ?? "bytes")
+        expected \(expected)
+        sent     \(sent)
       """ + differences.map { "\n    \($0)" }.joined())
     // What follows would only repeat the complaint.
     state.withLock { $0.isHeld = true }
+  }
+
+  /// What the script waits for, in words; nil when it has come to its end or has complained.
+  var waiting: String? {
+    let (step, count, last, isHeld) = state.withLock { ($0.script.first, $0.script.count, $0.sent.last, $0.isHeld) }
+    guard let step, problems.isEmpty else { return nil }
+    let wanted =
+      switch step {
+      case .accept, .refuse, .fail, .stall: "the client to connect"
+      case .expect(let expected): "\(expected)"
+      case .expectClose: "the client to close the connection"
+      default: "\(step)"
+      }
+    return """
+      the script is not at its end, at \(clock.now.inSeconds) s: \(count) steps are left
+        expected \(isHeld ? "its time to pass" : wanted)
+        sent     \(last.map { "\($0), at \($0.at.inSeconds) s on connection \($0.connection)" } ?? "nothing")
+      """
   }
 
   private func report(_ problem: String) { state.withLock { $0.problems.append(problem) } }

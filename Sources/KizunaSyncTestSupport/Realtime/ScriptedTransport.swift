@@ -22,12 +22,22 @@ public final class ScriptedTransport: RealtimeTransport {
   }
 
   /// One frame the client sent.
-  public struct Sent: Sendable {
+  public struct Sent: Sendable, CustomStringConvertible {
     public let frame: PhoenixFrame
     /// Virtual nanoseconds.
     public let at: UInt64
     /// Number of the connection, from 1.
     public let connection: Int
+
+    public var description: String {
+      let payload =
+        switch frame.payload {
+        case .json(let payload): payload.description
+        case .broadcast(let broadcast): "broadcast \(broadcast.event)"
+        case .bytes(let bytes), .reply(_, let bytes): "\(bytes.count) bytes"
+        }
+      return "\(frame.event) to \(frame.topic) \(payload)"
+    }
   }
 
   struct State {
@@ -85,6 +95,11 @@ public final class ScriptedTransport: RealtimeTransport {
 
   /// Expectations that were not met, each with the frame expected, the frame sent and the virtual time.
   public var problems: [String] { state.withLock { $0.problems } }
+
+  /// What is wrong now, at the end of a test: the problems, and the step that the script still waits at.
+  ///
+  ///     #expect(transport.complaints() == [])
+  public func complaints() -> [String] { problems + (waiting.map { [$0] } ?? []) }
 
   /// The requests of all attempts, first one first.
   public var requests: [RealtimeTransportRequest] { state.withLock { $0.requests } }

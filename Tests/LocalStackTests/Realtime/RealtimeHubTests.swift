@@ -259,6 +259,22 @@ struct RealtimeHubTests {
     }
   }
 
+  /// Realtime wire contract §18: HTTP names the topic without the prefix that frames need. With it the message is
+  /// accepted all the same, and goes to a room where nobody is.
+  @Test func d28_theTopicOfHTTPHasNoPrefix() async throws {
+    try await withStack { stack in
+      let client = HubClient(stack)
+      #expect(await client.next() == .opened)
+      #expect(await client.joined(Self.topic))
+      for (topic, event) in [("realtime:kizunasync:todos", "lost"), ("kizunasync:todos", "heard")] {
+        let body = #"{"messages":[{"topic":"\#(topic)","event":"\#(event)","payload":{},"private":true}]}"#
+        #expect(await status(stack, "/realtime/v1/api/broadcast", body) == 202)
+      }
+      #expect(await client.frame()?.json?["event"] == "heard")
+      #expect(Self.topic == "realtime:kizunasync:todos")
+    }
+  }
+
   @Test func aSingleMessageArrivesBinary() async throws {
     try await withStack { stack in
       let client = HubClient(stack)

@@ -37,6 +37,22 @@ import Testing
     subscription.cancel()
   }
 
+  @Test func aScriptThatIsNotAtItsEndSaysWhatItWaitsFor() async throws {
+    let transport = ScriptedTransport(
+      clock: clock, [.accept, .expect(.join("todos")), .reply(), .expect(.leave("todos")), .reply()])
+    let (connection, subscription) = try connection(transport)
+    await clock.advance(by: .seconds(30))
+    #expect(transport.problems == [])
+    let complaint = try #require(transport.complaints().first)
+    #expect(complaint.contains("at 130.0 s: 2 steps are left"))
+    #expect(complaint.contains("expected phx_leave to realtime:todos"))
+    #expect(complaint.contains("sent     heartbeat to phoenix {}, at 1"))
+    subscription.cancel()
+    await clock.advance(by: .seconds(1))
+    #expect(transport.complaints() == [])
+    await connection.stop()
+  }
+
   @Test func aScriptPlaysInOrderAndInTime() async throws {
     let transport = ScriptedTransport(
       clock: clock,

@@ -1,0 +1,1 @@
+../../../Sources/KizunaSyncTestSupport/KizunaSyncTestSupport.docc/Resources/WakeupTests.swift
