@@ -1,10 +1,9 @@
 import HostKit
+import KizunaDoorbell
 import KizunaSync
 import KizunaSyncTestSupport
 import SupabaseRealtime
 import Testing
-
-extension RealtimeSubscription: @retroactive KizunaSyncRealtimeSubscription {}
 
 /// A wakeup of one's own: it counts what it heard.
 final class CountingWakeup: KizunaSyncRealtimeWakeup {
