@@ -157,10 +157,10 @@ import Testing
     #expect(try await pair.titles() == ["first"])
 
     // Written earlier, and sent only after the later version has been accepted.
-    await pair.scheduler.stop()
-    try await pair.reader.from("todos").update(["title": "older"]).eq("id", id)
+    pair.scheduler.stop()
+    try await pair.reader.from("todos").update(["title": "older"]).eq("id", id).execute()
     await clock.advance(by: .seconds(10))
-    try await pair.writer.from("todos").update(["title": "newer"]).eq("id", id)
+    try await pair.writer.from("todos").update(["title": "newer"]).eq("id", id).execute()
     try await pair.writer.sync()
     try await pair.reader.sync()
     for _ in 0..<2 {
