@@ -29,9 +29,10 @@ final class CountingWakeup: KizunaSyncRealtimeWakeup {
   let transport = ScriptedTransport(clock: clock, RealtimeScript(joined + away + joined))
   let configuration = RealtimeConfiguration(url: try ServerURL("https://example.com"), apiKey: "key")
   let wakeup = CountingWakeup(RealtimeConnection(configuration, transport: transport, clock: clock))
-  _ = wakeup.subscribe(topics: ["kizunasync:todos"]) {}
+  let subscription = wakeup.subscribe(topics: ["kizunasync:todos"]) {}
   await clock.advance(by: .seconds(60))
   #expect(wakeup.heard.withLock { $0 } == 2)  // once for each join, because rings sent meanwhile are gone
   #expect(transport.complaints() == [])
+  subscription.cancel()
   await wakeup.connection.stop()
 }
