@@ -4,8 +4,11 @@ import Testing
 
 /// The gateway's process is stopped while its peer vanishes without a word. `KIZUNA_STOP_SECONDS` says for how long; the
 /// long run makes it 120, where the policy is the product's own. Shorter stops shrink the policy in proportion.
+///
+/// How soon it converges afterwards is judged only where the number is given: then nothing else runs beside it.
 @Suite struct StoppedProcessTests {
-  static let seconds = ProcessEnvironment.variables["KIZUNA_STOP_SECONDS"].flatMap { Double($0) } ?? 12
+  private static let given = ProcessEnvironment.variables["KIZUNA_STOP_SECONDS"].flatMap { Double($0) }
+  static let seconds = given ?? 12
 
   private static var policy: String {
     let share = min(seconds / 120, 1)
@@ -32,8 +35,7 @@ import Testing
       let start = SystemClock.monotonic
       try await host.converge(["here", "there"])
       let took = SystemClock.monotonic - start
-      // How long it may take is the long run's question, which has the machine to itself.
-      #expect(took <= .seconds(15) || Self.seconds < 120)
+      if Self.given != nil { #expect(took <= .seconds(15)) }
       await host.expectJoinedOnce("afterwards")
       print("stopped for \(Self.seconds) s, converged \(took.inSeconds) s later")
     }

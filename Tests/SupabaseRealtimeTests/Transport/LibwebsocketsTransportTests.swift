@@ -278,11 +278,11 @@ struct LibwebsocketsTransportTests {
   }
 
   @Test func aPeerThatNeverAnswersTheCloseIsCutOff() async {
-    let ended = Locked(false)
+    let ended = Observed(false)
     let server = RawServer { peer in
       peer.acceptUpgrade()
       peer.drain()
-      ended.withLock { $0 = true }
+      ended.change { $0 = true }
     }
     var request = RealtimeTransportRequest(url: server.url)
     request.closeTimeout = .milliseconds(200)
@@ -291,7 +291,7 @@ struct LibwebsocketsTransportTests {
     probe.close(code: 1000, reason: "")
     #expect(await probe.rest() == [.closed(code: 1000, reason: "")])
     // The descriptor is closed with the final event, so the peer sees the end.
-    while !ended.withLock({ $0 }) { await Task.yield() }
+    await ended.wait { $0 }
   }
 
   @Test func aPeerThatTakesNoDataTimesOut() async {
@@ -332,14 +332,14 @@ struct LibwebsocketsTransportTests {
   }
 
   @Test func closingDuringTheUpgradeEndsTheAttempt() async {
-    let asked = Locked(false)
+    let asked = Observed(false)
     let server = RawServer { peer in
       _ = peer.readRequest()
-      asked.withLock { $0 = true }
+      asked.change { $0 = true }
       peer.drain()
     }
     let probe = TransportProbe(server.url)
-    while !asked.withLock({ $0 }) { await Task.yield() }
+    await asked.wait { $0 }
     probe.close()
     #expect(await probe.rest() == [.closed(code: 1000, reason: "")])
   }
