@@ -175,7 +175,7 @@ extension Replica {
 
   // MARK: Journal
 
-  private func journalRejection(
+  func journalRejection(
     of entry: OutboxEntry, members: [OutboxEntry], kind: String, reason: String, serverRow: RowMap?
   ) throws {
     var writer = JSONWriter()

@@ -191,7 +191,9 @@ actor SyncEngine {
     probe?.note(try translating { try replica.newestHarvested() }, schema: replica.schemaCookie)
     guard replica.foreignRows != reportedForeignRows else { return }
     reportedForeignRows = replica.foreignRows
-    raise([.localChanged, try queueDepthEvent()])
+    let refusals = replica.refusals
+    replica.refusals = []
+    raise(refusals + [.localChanged, try queueDepthEvent()])
   }
 
   private func noticeForeignCommit() {

@@ -14,7 +14,7 @@ extension Harvest {
     let canonical = layout.keyCells(id.pk)
     if layout.key(of: row.new) == canonical { return nil }
     if ahead[row.table] == nil { ahead[row.table] = try JournalAhead(replica, layout, from: row.seq) }
-    switch ahead[row.table]?.first[id.pk] {
+    switch ahead[row.table]?.first[id] {
     case .comes: return nil
     case .isThere(let seq):
       return try load("seq = ?", .integer(seq)).first.map { try exactRow($0.old, layout, pk: id.pk) }

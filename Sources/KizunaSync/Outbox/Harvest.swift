@@ -12,11 +12,12 @@ struct Harvest {
   var pending: PendingWrite?
   /// Touched rows in the order of their first change. True when the visible row must be made again.
   var touched: [Replica.RowID: Bool] = [:]
-  private var order: [Replica.RowID] = []
+  var order: [Replica.RowID] = []
   /// Keys that were spelled otherwise than the server does, with the rows they have.
   var spelled: [Replica.RowID: SpelledRows] = [:]
   /// By table: what the rest of the journal says of keys that are spelled in several ways.
   var ahead: [String: JournalAhead] = [:]
+  var unsendable = Unsendable()
   /// Rows whose owner column was filled in their entry and is still to be filled in the table.
   private var filled: Set<Replica.RowID> = []
   /// Rows that one insert made and nothing else touched, with their absent columns: what a bulk load leaves. Their visible
@@ -41,8 +42,11 @@ struct Harvest {
     /// Empty in an insert.
     var old: [SQLiteValue]
 
-    /// The cells that say which row it is.
-    var cells: [SQLiteValue] { op == "d" ? old : new }
+    /// What an update is to one of the two rows it is about.
+    func part(_ op: String) -> JournalRow {
+      JournalRow(
+        seq: seq, table: table, op: op, group: group, at: at, new: op == "d" ? [] : new, old: op == "i" ? [] : old)
+    }
   }
 
   private static let batch = 500
@@ -59,7 +63,7 @@ struct Harvest {
       count += rows.count
       if rows.count < Self.batch { break }
       // Making a row again while the journal still holds changes of it would undo those: then go on to the end.
-      if let limit, count >= limit, !touched.values.contains(true) { break }
+      if let limit, count >= limit, !touched.values.contains(true), unsendable.isEmpty { break }
     }
     if let pending { try append(pending) }
     try finish()
@@ -94,17 +98,21 @@ struct Harvest {
   // MARK: One journal row
 
   private mutating func take(_ row: JournalRow) throws {
-    guard let layout = replica.layouts[row.table], let pk = layout.pk(of: row.cells) else { return }
-    if row.op != "i", row.op != "d", let old = layout.pk(of: row.old), old != pk {
+    guard let layout = replica.layouts[row.table] else { return }
+    let old = row.op == "i" ? nil : layout.pk(of: row.old)
+    let new = row.op == "d" ? nil : layout.pk(of: row.new)
+    if new == nil, row.op != "d" { noteKey(row, layout) }
+    switch (old, new) {
+    case (let old?, let new?) where old.utf8.elementsEqual(new.utf8): try take(row, layout, pk: new)
+    case (let old?, let new?):
       // Another key is another row to the server.
-      var gone = row
-      (gone.op, gone.new) = ("d", [])
-      try take(gone, layout, pk: old)
-      var come = row
-      (come.op, come.old) = ("i", [])
-      return try take(come, layout, pk: pk)
+      try take(row.part("d"), layout, pk: old)
+      try take(row.part("i"), layout, pk: new)
+    case (let old?, nil):
+      if row.op == "d" { try take(row, layout, pk: old) } else { try keep(row.part("d"), layout, pk: old) }
+    case (nil, let new?): try take(row.part("i"), layout, pk: new)
+    case (nil, nil): break
     }
-    try take(row, layout, pk: pk)
   }
 
   private mutating func take(_ journalled: JournalRow, _ layout: TableLayout, pk: String) throws {
@@ -113,6 +121,7 @@ struct Harvest {
     let isFirst = touched[id] == nil
     fresh[id] = nil
     touch(id)
+    noteCells(row, layout, id)
     let isSpelled = spelled[id] != nil || isSpelledOtherwise(row, layout, pk: pk)
     let isPending = pending.map { $0.write.table == row.table && $0.pk == pk } ?? false
     let image = try replica.image(row.table, pk: pk)
@@ -192,6 +201,8 @@ struct Harvest {
     var row: RowMap = [:]
     for (position, column) in layout.columns.enumerated()
     where !column.isKey && !column.isLocalOnly && choose(position) {
+      // What JSON cannot carry is judged at the end.
+      if case .malformed = cells[position] { continue }
       row[column.name] = CellCodec.decode(cells[position], kind: column.kind)
     }
     return row
@@ -221,8 +232,9 @@ struct Harvest {
 
   private mutating func finish() throws {
     for id in order { if let rows = spelled[id] { try respell(rows, id) } }
+    try refuseUnsendable()
     for id in order {
-      if let absent = fresh[id] {
+      if touched[id] == false, let absent = fresh[id] {
         if filled.contains(id), let column = try replica.layout(id.table).ownerColumn, let owner {
           try showOwner([column: .string(owner)], id)
         }

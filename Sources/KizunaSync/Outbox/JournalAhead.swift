@@ -11,20 +11,19 @@ struct JournalAhead {
     case isThere(seq: Int64)
   }
 
-  /// By key text.
-  private(set) var first: [String: First] = [:]
+  private(set) var first: [Replica.RowID: First] = [:]
 
   init(_ replica: Replica, _ layout: TableLayout, from seq: Int64) throws {
-    var keys: Set<String> = []
+    func id(_ pk: String) -> Replica.RowID { Replica.RowID(table: layout.name, pk: pk) }
+    var keys: Set<Replica.RowID> = []
     try Self.forEachKey(replica, layout, from: seq) { _, _, key in
-      if let pk = layout.pk(ofKey: key), layout.keyCells(pk) != key { keys.insert(pk) }
+      if let pk = layout.pk(ofKey: key), layout.keyCells(pk) != key { keys.insert(id(pk)) }
     }
-    var first: [String: First] = [:]
+    var first: [Replica.RowID: First] = [:]
     try Self.forEachKey(replica, layout, from: seq) { seq, isOld, key in
-      guard let pk = layout.pk(ofKey: key), keys.contains(pk), first[pk] == nil, layout.keyCells(pk) == key else {
-        return
-      }
-      first[pk] = isOld ? .isThere(seq: seq) : .comes
+      guard let pk = layout.pk(ofKey: key), keys.contains(id(pk)), first[id(pk)] == nil, layout.keyCells(pk) == key
+      else { return }
+      first[id(pk)] = isOld ? .isThere(seq: seq) : .comes
     }
     self.first = first
   }

@@ -5,6 +5,11 @@ extension Replica {
   struct RowID: Hashable {
     var table: String
     var pk: String
+
+    static func == (left: RowID, right: RowID) -> Bool {
+      // Keys are told apart by their bytes, as the server does.
+      left.table == right.table && left.pk.utf8.elementsEqual(right.pk.utf8)
+    }
   }
 
   // MARK: Entries

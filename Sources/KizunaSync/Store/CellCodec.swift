@@ -40,8 +40,8 @@ enum CellCodec {
     case .text(let text):
       if kind == .json, let value = try? JSONValue(parsing: text) { return value }
       return .string(text)
-    case .blob(let bytes):
-      return .string("\\x" + hex(bytes))
+    case .malformed(let bytes), .blob(let bytes):
+      return .string(hexadecimal(bytes))
     }
   }
 
@@ -70,8 +70,10 @@ enum CellCodec {
     decode(encode(value, kind: kind), kind: kind) == value
   }
 
-  private static func hex(_ bytes: [UInt8]) -> String {
+  /// As PostgreSQL spells bytes.
+  static func hexadecimal(_ bytes: [UInt8]) -> String {
     let digits = Array("0123456789abcdef".utf8)
-    return String(decoding: bytes.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }, as: UTF8.self)
+    return String(
+      decoding: Array("\\x".utf8) + bytes.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }, as: UTF8.self)
   }
 }

@@ -97,6 +97,7 @@ extension Replica {
         .configInvalid, "the table \(table) holds rows whose key is neither text nor an integer; correct or remove them"
       )
     }
+    try refuseMalformedText(table)
     try database.run(
       "INSERT INTO _kizunasync_capture(tbl, op, at, \(slots)) SELECT ?, 'i', ?, \(names) FROM \(SQL.name(table))",
       .text(table), .integer(clock.wallMilliseconds))
@@ -104,6 +105,20 @@ extension Replica {
       try database.setMeta(.adopting, 1)
     }
     log.info("store.adopted", ["table": .string(table), "rows": .int(database.changes)])
+  }
+
+  /// The harvest would take such cells out of the app's rows.
+  private func refuseMalformedText(_ table: String) throws {
+    let columns = try tableColumns(table).map(\.name).filter { !settings.localOnlyColumns.contains($0) }
+    try database.forEachRow("SELECT \(SQL.names(columns)) FROM \(SQL.name(table))") { row in
+      for (index, column) in columns.enumerated() {
+        guard case .malformed = row.value(Int32(index)) else { continue }
+        throw KizunaSyncError(
+          .configInvalid,
+          "the column \(column) of \(table) holds text that is not UTF-8, which cannot be synced; correct it or make it a blob"
+        )
+      }
+    }
   }
 
   /// The triggers did not know these columns yet: what the waiting journal rows of a key left out is taken from the row.

@@ -29,6 +29,8 @@ final class Replica {
   var isApplying = false
   /// Journal rows harvested so far that no library write left: changes by plain SQL.
   var foreignRows = 0
+  /// Events of writes that the harvest refused, until the engine raises them.
+  var refusals: [KizunaSyncEngineEvent] = []
   /// Rows of an app's table whose foreign key leads nowhere, to report changes only.
   var reportedForeignKeys: [String: Int] = [:]
   /// Columns of the server that an app's table lacks, to report each once.
@@ -91,6 +93,7 @@ final class Replica {
     sync: Database.Sync, foreignKeys: Bool, _ body: () throws -> Result
   ) throws -> Result {
     if let lost { throw lost }
+    let known = refusals.count
     do {
       return try database.transaction(sync: sync, foreignKeys: foreignKeys) {
         if try readSchemaCookie() != schemaCookie { try followSchema() }
@@ -98,6 +101,7 @@ final class Replica {
       }
     } catch {
       isApplying = false
+      refusals.removeLast(refusals.count - known)
       try? forgetUndone()
       reportSchemaProblem()
       throw error

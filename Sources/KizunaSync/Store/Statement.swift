@@ -29,6 +29,7 @@ final class Statement {
     case .integer(let value): sqlite3_bind_int64(handle, index, value)
     case .real(let value): sqlite3_bind_double(handle, index, value)
     case .text(let value): bind(text: value, at: index)
+    case .malformed(let value): value.withUnsafeBytes { bind(copying: $0, at: index) }
     case .blob(let value): bind(blob: value, at: index)
     }
   }
@@ -39,12 +40,13 @@ final class Statement {
 
   func bind(text value: String, at index: Int32) {
     var value = value
-    value.withUTF8 { bytes in
-      bytes.withMemoryRebound(to: CChar.self) {
-        // An empty buffer has no address, which SQLite would take for NULL.
-        _ = kd_sqlite_bind_text_copied(handle, index, $0.baseAddress ?? Self.empty, Int32($0.count))
-      }
-    }
+    value.withUTF8 { bind(copying: UnsafeRawBufferPointer($0), at: index) }
+  }
+
+  private func bind(copying bytes: UnsafeRawBufferPointer, at index: Int32) {
+    // An empty buffer has no address, which SQLite would take for NULL.
+    let text = bytes.baseAddress?.assumingMemoryBound(to: CChar.self)
+    _ = kd_sqlite_bind_text_copied(handle, index, text ?? Self.empty, Int32(bytes.count))
   }
 
   func bind(blob value: [UInt8], at index: Int32) {
@@ -117,9 +119,15 @@ final class Statement {
     switch sqlite3_column_type(handle, index) {
     case SQLITE_INTEGER: .integer(sqlite3_column_int64(handle, index))
     case SQLITE_FLOAT: .real(sqlite3_column_double(handle, index))
-    case SQLITE_TEXT: .text(string(index))
+    case SQLITE_TEXT: text(index)
     case SQLITE_BLOB: .blob(withBlob(index) { Array($0) })
     default: .null
+    }
+  }
+
+  private func text(_ index: Int32) -> SQLiteValue {
+    withText(index) { bytes in
+      String(validating: bytes, as: UTF8.self).map(SQLiteValue.text) ?? .malformed(Array(bytes))
     }
   }
 
@@ -127,11 +135,15 @@ final class Statement {
   func int64(_ index: Int32) -> Int64 { sqlite3_column_int64(handle, index) }
   func int(_ index: Int32) -> Int { Int(sqlite3_column_int64(handle, index)) }
 
-  /// The text of a cell, empty for NULL.
+  /// The text of a cell, empty for NULL. For texts of our own: bytes that are not UTF-8 are replaced.
   func string(_ index: Int32) -> String {
-    guard let text = sqlite3_column_text(handle, index) else { return "" }
-    let count = Int(sqlite3_column_bytes(handle, index))
-    return String(decoding: UnsafeBufferPointer(start: text, count: count), as: UTF8.self)
+    withText(index) { String(decoding: $0, as: UTF8.self) }
+  }
+
+  private func withText<Result>(_ index: Int32, _ body: (UnsafeBufferPointer<UInt8>) -> Result) -> Result {
+    let text = sqlite3_column_text(handle, index)
+    // The length is that of the text only after the text was asked for.
+    return body(UnsafeBufferPointer(start: text, count: text == nil ? 0 : Int(sqlite3_column_bytes(handle, index))))
   }
 
   func optionalString(_ index: Int32) -> String? { isNull(index) ? nil : string(index) }

@@ -98,7 +98,8 @@ final class TableLayout {
     let position = keyPositions[0]
     // Without an array for each row of a bulk load.
     switch cells[position] {
-    case .text(let text): return text == pk && !(columns[position].storesIntegers && String(Int64(pk) ?? 0) == pk)
+    case .text(let text):
+      return text.utf8.elementsEqual(pk.utf8) && !(columns[position].storesIntegers && String(Int64(pk) ?? 0) == pk)
     case .integer(let integer): return columns[position].storesIntegers && String(integer) == pk
     default: return false
     }
