@@ -167,6 +167,27 @@ import Testing
     }
   }
 
+  /// Two at once: the second waits for the first and then does its own work.
+  @Test func aSyncBesideASyncWaits() async throws {
+    try await Stack.with { stack in
+      try await Scratch.with { scratch in
+        let file = try scratch.write("a.json", stack.configuration(database: scratch.path + "/a.db"))
+        // The first one finds a server that is slow to answer, and holds the database meanwhile.
+        stack.process.send(signal: SIGSTOP)
+        let first = try ChildProcess(executable: Binaries.doorbell, arguments: ["sync", "--config", file])
+        try await eventually("the first") { access(scratch.path + "/a.db-kizuna.run", F_OK) == 0 }
+        let second = try ChildProcess(executable: Binaries.doorbell, arguments: ["sync", "--config", file])
+        _ = try await second.line(of: .errors, within: .seconds(60)) { $0.contains("sync.waits") }
+        stack.process.send(signal: SIGCONT)
+        for process in [first, second] {
+          let ending = await process.ending()
+          #expect(ending.code == ExitCode.ok.rawValue, "\(ending.errors)")
+          #expect(try JSONValue(parsing: ending.output.joined())["by"] == "sync")
+        }
+      }
+    }
+  }
+
   /// A signal would end an app that does not expect it. This process is one.
   @Test func anAppThatHoldsTheDatabaseIsNotSignalled() async throws {
     try await Stack.with { stack in

@@ -7,6 +7,8 @@ package struct AskedRun: Sendable, Equatable {
     case wait
     /// It takes them: ask.
     case ask
+    /// It is about to let go of the database by itself.
+    case waitForRelease
     /// It does not: it is no gateway, or one inside an app that has not said how it is woken.
     case refuse
     /// A run that began after the request ended well.
@@ -28,7 +30,13 @@ package struct AskedRun: Sendable, Equatable {
   /// - Parameter record: what the database's record says now.
   package func step(_ record: RunRecord?) -> Step {
     guard let record, record.processID == holder else { return .wait }
-    guard let askedAt else { return record.isWokenByHangup ? .ask : .refuse }
+    guard let askedAt else {
+      return switch record.manner {
+      case .wokenByHangup: .ask
+      case .brief: .waitForRelease
+      case .deaf: .refuse
+      }
+    }
     // A run that began before may have missed what was written since.
     guard record.startedAt >= askedAt else { return .wait }
     return record.failure.map { .failed(GatewayError($0)) } ?? .succeeded

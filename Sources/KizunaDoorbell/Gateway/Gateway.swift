@@ -116,7 +116,7 @@ public actor Gateway {
     let started = SystemClock.monotonic
     do throws(GatewayError) {
       try await signedIn.open()
-      recorder.begin(isWokenByHangup: isWokenByHangup)
+      recorder.begin(isWokenByHangup ? .wokenByHangup : .deaf)
       do throws(GatewayError) {
         try await signedIn.signIn()
       } catch {

@@ -21,10 +21,10 @@ final class RunRecorder: Sendable {
   }
 
   /// Call it once the database's lock is held.
-  func begin(isWokenByHangup: Bool) {
+  func begin(_ manner: RunRecord.Manner) {
     thread.run { [self] in
       do throws(HostFileError) {
-        let opened = try RunRecordFile(database: database, isWokenByHangup: isWokenByHangup)
+        let opened = try RunRecordFile(database: database, manner: manner)
         file.withLock { $0 = opened }
       } catch { report(error) }
     }

@@ -46,7 +46,7 @@ public enum SingleSync {
   ) async throws(GatewayError) -> SyncSummary {
     let started = SystemClock.monotonic
     try await signedIn.open()
-    recorder.begin(isWokenByHangup: false)
+    recorder.begin(.brief)
     do {
       try await signedIn.signIn()
       let client = signedIn.client

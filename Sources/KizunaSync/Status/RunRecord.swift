@@ -21,10 +21,19 @@ package struct RunRecord: Sendable, Equatable {
     }
   }
 
+  /// How the process that holds a database deals with others that want a run.
+  package enum Manner: String, Sendable, Hashable, CaseIterable {
+    /// It takes SIGHUP as the wish for one. Others would die of it.
+    case wokenByHangup = "woken_by_hangup"
+    /// It does one run and lets go.
+    case brief
+    /// It runs when it wants.
+    case deaf
+  }
+
   /// The process whose runs these are.
   package var processID: Int32
-  /// Whether that process takes SIGHUP as the wish for a run. Others die of it.
-  package var isWokenByHangup: Bool
+  package var manner: Manner
   /// Runs that ended since the file was made, over all processes.
   package var number: Int64
   /// When the last one of this process began, `CLOCK_MONOTONIC`; 0 before the first.
@@ -33,10 +42,10 @@ package struct RunRecord: Sendable, Equatable {
   package var failure: Failure?
 
   package init(
-    processID: Int32, isWokenByHangup: Bool = false, number: Int64 = 0, startedAt: UInt64 = 0, failure: Failure? = nil
+    processID: Int32, manner: Manner = .deaf, number: Int64 = 0, startedAt: UInt64 = 0, failure: Failure? = nil
   ) {
     self.processID = processID
-    self.isWokenByHangup = isWokenByHangup
+    self.manner = manner
     self.number = number
     self.startedAt = startedAt
     self.failure = failure
@@ -69,7 +78,7 @@ extension RunRecord {
       ]
     }
     let body = JSONWriter.text([
-      "pid": .int(Int(processID)), "woken_by_hangup": .bool(isWokenByHangup), "runs": .int(number),
+      "pid": .int(Int(processID)), "manner": .string(manner.rawValue), "runs": .int(number),
       "started_ns": .int(Int64(clamping: startedAt)), "failure": failed,
     ])
     return "\(Fingerprint.of(body)) \(body)"
@@ -84,7 +93,7 @@ extension RunRecord {
       let pid = value["pid"]?.intValue, let number = value["runs"]?.intValue
     else { return nil }
     processID = Int32(clamping: pid)
-    isWokenByHangup = value["woken_by_hangup"] == true
+    manner = value["manner"]?.stringValue.flatMap(Manner.init) ?? .deaf
     self.number = Int64(number)
     startedAt = UInt64(clamping: value["started_ns"]?.intValue ?? 0)
     if let failed = value["failure"], let kind = failed["kind"]?.stringValue, let code = failed["code"]?.stringValue,

@@ -13,7 +13,7 @@ package final class RunRecordFile: Sendable {
 
   /// Opens the file for this process, which holds the database's lock, and takes over what the last one left.
   /// - Throws: `HostFileError`.
-  package init(database: String, isWokenByHangup: Bool) throws(HostFileError) {
+  package init(database: String, manner: RunRecord.Manner) throws(HostFileError) {
     path = DatabaseFiles(database).runs
     let last = Self.read(ofDatabase: database)
     let file = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o644)
@@ -23,7 +23,7 @@ package final class RunRecordFile: Sendable {
     descriptor = file
     record = Locked(
       RunRecord(
-        processID: getpid(), isWokenByHangup: isWokenByHangup, number: last?.number ?? 0, failure: last?.failure))
+        processID: getpid(), manner: manner, number: last?.number ?? 0, failure: last?.failure))
     try record.withLock { record in Result { () throws(HostFileError) in try write(record) } }.get()
   }
 

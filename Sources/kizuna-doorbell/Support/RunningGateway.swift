@@ -10,7 +10,8 @@ enum RunningGateway {
   @discardableResult
   static func wake(database: String) -> Int32? {
     guard let holder = KizunaSyncReplicaStatus.holder(ofDatabase: database)?.processID,
-      let record = RunRecordFile.read(ofDatabase: database), record.processID == holder, record.isWokenByHangup,
+      let record = RunRecordFile.read(ofDatabase: database), record.processID == holder,
+      record.manner == .wokenByHangup,
       kill(holder, SIGHUP) == 0
     else { return nil }
     return holder

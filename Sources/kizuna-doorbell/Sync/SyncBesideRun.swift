@@ -48,6 +48,7 @@ struct SyncBesideRun {
     defer { timer.cancel() }
     var asked = AskedRun(holder: pid)
     var isQueueLeft = false
+    var waitsForRelease = false
     // The record may be there already.
     notify.yield(.recorded)
 
@@ -55,11 +56,17 @@ struct SyncBesideRun {
       switch event {
       case .released: return nil
       case .overdue where isQueueLeft: return report(try await status(), before)
-      case .overdue: throw asked.isAsked ? overdue : takesNoRequests
+      case .overdue: throw asked.isAsked || waitsForRelease ? overdue : takesNoRequests
       case .recorded: break
       }
       switch asked.step(await record()) {
       case .wait: break
+      case .waitForRelease:
+        guard !waitsForRelease else { break }
+        waitsForRelease = true
+        log.info("sync.waits", ["pid": .int(Int(pid))])
+        timer.cancel()
+        timer = deadline(Self.patienceForRun)
       case .refuse: throw takesNoRequests
       case .ask:
         asked.ask(at: SystemClock.monotonic)
@@ -101,7 +108,7 @@ struct SyncBesideRun {
   private var overdue: GatewayError {
     GatewayError(
       .other,
-      "process \(pid) was asked to synchronise and has not finished within \(Self.patienceForRun / 1_000_000_000) s; see its log"
+      "process \(pid) synchronises the database and has not finished within \(Self.patienceForRun / 1_000_000_000) s; see its log"
     )
   }
 

@@ -8,16 +8,18 @@ import Testing
   private static let failure = RunRecord.Failure(kind: "database", code: "STORE", message: "the disk is full", at: 1)
 
   private func record(
-    pid: Int32 = 42, hangup: Bool = true, startedAt: UInt64 = 0, failure: RunRecord.Failure? = nil
+    pid: Int32 = 42, _ manner: RunRecord.Manner = .wokenByHangup, startedAt: UInt64 = 0,
+    failure: RunRecord.Failure? = nil
   ) -> RunRecord {
-    RunRecord(processID: pid, isWokenByHangup: hangup, number: 1, startedAt: startedAt, failure: failure)
+    RunRecord(processID: pid, manner: manner, number: 1, startedAt: startedAt, failure: failure)
   }
 
   @Test func nobodyIsAskedBeforeTheHolderSaysHow() {
     let asked = AskedRun(holder: 42)
     #expect(asked.step(nil) == .wait)
     #expect(asked.step(record(pid: 41)) == .wait)
-    #expect(asked.step(record(hangup: false)) == .refuse)
+    #expect(asked.step(record(.deaf)) == .refuse)
+    #expect(asked.step(record(.brief)) == .waitForRelease)
     #expect(asked.step(record()) == .ask)
     // How an earlier run ended is no answer to a question not asked yet.
     #expect(asked.step(record(startedAt: 99, failure: Self.failure)) == .ask)

@@ -10,7 +10,7 @@ import Testing
 
   @Test(arguments: [
     RunRecord(processID: 7),
-    RunRecord(processID: 7, isWokenByHangup: true, number: 3, startedAt: 99),
+    RunRecord(processID: 7, manner: .wokenByHangup, number: 3, startedAt: 99),
     RunRecord(processID: .max, number: .max, startedAt: UInt64(Int64.max), failure: failure),
   ])
   func isReadAsItWasWritten(record: RunRecord) {
@@ -43,15 +43,15 @@ import Testing
     try withScratchFolder { folder in
       let database = folder + "/a.db"
       #expect(RunRecordFile.read(ofDatabase: database) == nil)
-      let first = try RunRecordFile(database: database, isWokenByHangup: true)
-      #expect(RunRecordFile.read(ofDatabase: database) == RunRecord(processID: getpid(), isWokenByHangup: true))
+      let first = try RunRecordFile(database: database, manner: .wokenByHangup)
+      #expect(RunRecordFile.read(ofDatabase: database) == RunRecord(processID: getpid(), manner: .wokenByHangup))
       try first.note(startedAt: 5, failure: nil)
       try first.note(startedAt: 6, failure: Self.failure)
       // A new one knows how the last run ended, and has not finished any itself.
-      let second = try RunRecordFile(database: database, isWokenByHangup: false)
+      let second = try RunRecordFile(database: database, manner: .brief)
       #expect(
         RunRecordFile.read(ofDatabase: database)
-          == RunRecord(processID: getpid(), number: 2, startedAt: 0, failure: Self.failure))
+          == RunRecord(processID: getpid(), manner: .brief, number: 2, startedAt: 0, failure: Self.failure))
       try second.note(startedAt: 9, failure: nil)
       #expect(RunRecordFile.read(ofDatabase: database)?.failure == nil)
       #expect(RunRecordFile.read(ofDatabase: database)?.number == 3)
@@ -64,7 +64,7 @@ import Testing
       let (signs, continuation) = AsyncStream.makeStream(of: Void.self)
       let watch = try RunRecordFile.watch(database: database) { continuation.yield() }
       var iterator = signs.makeAsyncIterator()
-      let file = try RunRecordFile(database: database, isWokenByHangup: true)
+      let file = try RunRecordFile(database: database, manner: .wokenByHangup)
       await iterator.next()
       try file.note(startedAt: 7, failure: nil)
       while RunRecordFile.read(ofDatabase: database)?.startedAt != 7 { await iterator.next() }
