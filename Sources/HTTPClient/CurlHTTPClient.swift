@@ -34,6 +34,7 @@ public final class CurlHTTPClient: HTTPTransport {
   }
 
   static let shutDownError = HTTPError(.other, "the HTTP client was shut down")
+  static let droppedError = HTTPError(.connectionLost, "the connections were dropped while the request was under way")
 
   private let loop: CurlLoop
   private let routes: RouteTable
@@ -74,8 +75,9 @@ public final class CurlHTTPClient: HTTPTransport {
     }
   }
 
-  /// No later request uses a connection that exists now: to be called when the network changed or the machine slept,
-  /// because connections may look alive and be dead. Requests under way go on.
+  /// Closes every connection, for when the network changed or the machine slept: a connection may look alive and be
+  /// dead, and a request on it would wait for its deadline. Requests under way fail with `.connectionLost`; whether the
+  /// server took them is unknown, as with any lost connection.
   public func dropConnections() {
     loop.dropConnections()
   }

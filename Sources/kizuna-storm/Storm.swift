@@ -9,7 +9,7 @@ struct Storm: Sendable {
   var seed: UInt64 = 1
   var policy = ConnectionPolicy()
   /// How a machine draws; tests take the chance away.
-  var draw: @Sendable (inout SplitMix) -> Double = { $0.unit() }
+  var draw: @Sendable (inout SeededRandom) -> Double = { $0.unit() }
 
   /// Width of the bins, nanoseconds.
   static let bin: UInt64 = .seconds(3)
@@ -27,7 +27,7 @@ struct Storm: Sendable {
   }
 
   private func history(of number: Int, _ outage: Outage, _ topic: ChannelTopic) -> StormGateway.History {
-    var random = SplitMix(seed: seed &* 1_000_003 &+ UInt64(number))
+    var random = SeededRandom(seed &* 1_000_003 &+ UInt64(number))
     // From the same data centre to the other side of the world.
     let roundTrip = UInt64.milliseconds(5 + 295 * random.unit())
     return StormGateway(policy, outage, roundTrip: roundTrip) { draw(&random) }.run(topic)

@@ -48,7 +48,7 @@ struct Soak: Sendable {
   }
 
   private func runFaults(until end: UInt64, _ report: inout SoakReport) async throws {
-    var random = SplitMix(seed)
+    var random = SeededRandom(seed)
     let writers = SoakWriters(hosts, server, seed: seed)
     var round = 0
     do {
@@ -79,7 +79,7 @@ struct Soak: Sendable {
 
   // MARK: One fault
 
-  private func runFault(_ round: Int, _ random: inout SplitMix, _ report: inout SoakReport) async throws {
+  private func runFault(_ round: Int, _ random: inout SeededRandom, _ report: inout SoakReport) async throws {
     // The enumeration is not empty.
     let fault = SoakFault.allCases.randomElement(using: &random)!
     let concerned = fault.concernsServer ? [] : hosts.filter { _ in Bool.random(using: &random) }
@@ -129,7 +129,7 @@ struct Soak: Sendable {
     report.rejoining.append((SystemClock.monotonic - start).inMilliseconds)
   }
 
-  private func pause(_ seconds: ClosedRange<Double>, _ random: inout SplitMix) async throws {
+  private func pause(_ seconds: ClosedRange<Double>, _ random: inout SeededRandom) async throws {
     try await SystemClock.shared.sleep(nanoseconds: .seconds(Double.random(in: seconds, using: &random)))
   }
 
@@ -149,10 +149,10 @@ struct Soak: Sendable {
       let resources = try await ProcessResources.atRest(host.process.pid)
       if atStart {
         report.hosts[index].descriptorsAtStart = resources.descriptors
-        report.hosts[index].residentKiBAtStart = resources.residentKiB
+        report.hosts[index].residentKiBAtStart = resources.residentBytes >> 10
       } else {
         report.hosts[index].descriptorsAtEnd = resources.descriptors
-        report.hosts[index].residentKiBAtEnd = resources.residentKiB
+        report.hosts[index].residentKiBAtEnd = resources.residentBytes >> 10
       }
     }
   }

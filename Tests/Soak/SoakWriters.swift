@@ -17,10 +17,10 @@ final class SoakWriters: Sendable {
   init(_ hosts: [SoakHost], _ server: SoakServer, seed: UInt64) {
     let state = state
     @Sendable func repeatedly(
-      _ seed: UInt64, _ write: @escaping @Sendable (inout SplitMix) async throws -> Void
+      _ seed: UInt64, _ write: @escaping @Sendable (inout SeededRandom) async throws -> Void
     ) -> Task<Void, Never> {
       Task {
-        var random = SplitMix(seed)
+        var random = SeededRandom(seed)
         while !state.withLock({ $0.isStopped }) {
           do {
             try await write(&random)
@@ -43,7 +43,7 @@ final class SoakWriters: Sendable {
     self.tasks = tasks
   }
 
-  private static func statement(_ random: inout SplitMix) -> String {
+  private static func statement(_ random: inout SeededRandom) -> String {
     let key = random.next() % keys
     switch random.next() % 4 {
     case 0:

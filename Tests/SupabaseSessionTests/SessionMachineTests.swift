@@ -136,7 +136,7 @@ import Testing
 
   /// A random history of everything that can happen, for each source. What must hold after every step is checked.
   @Test(arguments: 0..<300) func generatedHistories(seed: Int) {
-    var random = SplitMix(state: UInt64(seed) &* 0x9E37_79B9_7F4A_7C15)
+    var random = SeededRandom(UInt64(seed))
     let source: SessionMachine.Source = [.reader, .server(hasPassword: true), .server(hasPassword: false)][seed % 3]
     var machine = SessionMachine(source, refreshToken: seed % 3 == 2 ? Secret("r0") : nil)
     var now: UInt64 = .seconds(1)
@@ -210,7 +210,7 @@ import Testing
 
   /// Left alone with a server that always fails, it tries for ever and never often.
   @Test(arguments: SessionFailure.Kind.allOfServer) func leftAloneItTriesForEverButRarely(kind: SessionFailure.Kind) {
-    var random = SplitMix(state: 7)
+    var random = SeededRandom(7)
     var machine = SessionMachine(.server(hasPassword: true))
     var now: UInt64 = 0
     _ = machine.demand(at: now)
@@ -230,17 +230,4 @@ import Testing
 
 extension SessionFailure.Kind {
   fileprivate static let allOfServer: [Self] = [.transient, .authentication, .configuration]
-}
-
-/// A generator with a seed, so that a failing history can be repeated.
-struct SplitMix: RandomNumberGenerator {
-  var state: UInt64
-
-  mutating func next() -> UInt64 {
-    state &+= 0x9E37_79B9_7F4A_7C15
-    var value = state
-    value = (value ^ (value >> 30)) &* 0xBF58_476D_1CE4_E5B9
-    value = (value ^ (value >> 27)) &* 0x94D0_49BB_1331_11EB
-    return value ^ (value >> 31)
-  }
 }

@@ -85,7 +85,7 @@ final class CurlLoop: Sendable {
         }
         if isStopped {
           for case .start(let transfer) in commands { worker.start(transfer) }
-          worker.failAll()
+          worker.failAll(CurlHTTPClient.shutDownError)
           break
         }
         for command in commands {

@@ -10,9 +10,6 @@ final class CurlWorker {
   private var multi: UnsafeMutableRawPointer
   private var active: [UnsafeMutableRawPointer: CurlHandle] = [:]
   private var idle: [CurlHandle] = []
-  /// The connections were dropped while transfers used some of them: new transfers avoid all of them, and the multi
-  /// handle goes with the last old one.
-  private var isDropping = false
 
   /// Each idle handle keeps about 70 KB of buffers.
   private static let maximumIdleHandles = 4
@@ -56,7 +53,7 @@ final class CurlWorker {
       transfer.finish(.failure(error))
       return
     }
-    handle.mayReuseConnection(!isDropping)
+    handle.mayReuseConnection(true)
     let code = curl_multi_add_handle(multi, handle.easy)
     guard code == CURLM_OK else {
       retire(handle)
@@ -73,24 +70,18 @@ final class CurlWorker {
     transfer.finish(.failure(CancellationError()))
   }
 
-  func failAll() {
+  func failAll(_ error: HTTPError) {
     for handle in Array(active.values) {
       let transfer = handle.transfer
       release(handle)
-      transfer?.finish(.failure(CurlHTTPClient.shutDownError))
+      transfer?.finish(.failure(error))
     }
   }
 
   func dropConnections() {
-    isDropping = true
-    replaceMultiIfUnused()
-  }
-
-  private func replaceMultiIfUnused() {
-    guard isDropping, active.isEmpty else { return }
+    failAll(CurlHTTPClient.droppedError)
     curl_multi_cleanup(multi)
     multi = Self.makeMulti(settings)
-    isDropping = false
   }
 
   /// Lets libcurl do what can be done now, and hands out the results.
@@ -98,7 +89,6 @@ final class CurlWorker {
     var running: Int32 = 0
     _ = curl_multi_perform(multi, &running)
     var left: Int32 = 0
-    // The last release may replace the multi handle, which has no messages then.
     while let message = curl_multi_info_read(multi, &left) {
       guard message.pointee.msg == CURLMSG_DONE, let easy = message.pointee.easy_handle, let handle = active[easy]
       else { continue }
@@ -135,7 +125,6 @@ final class CurlWorker {
     active[handle.easy] = nil
     curl_multi_remove_handle(multi, handle.easy)
     retire(handle)
-    replaceMultiIfUnused()
   }
 
   private func retire(_ handle: CurlHandle) {

@@ -1,5 +1,6 @@
 import Glibc
 import HostKit
+import KizunaSyncTestSupport
 import Testing
 
 /// The server is killed and started again, over and over, while two hosts write. `KIZUNA_RESTARTS` says how often; the long

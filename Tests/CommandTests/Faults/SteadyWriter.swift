@@ -17,7 +17,7 @@ final class SteadyWriter: Sendable {
   init(_ databases: [String], titles: [String], seed: UInt64) {
     let (state, ended) = (state, ended)
     HostThread.detach(name: "steady-writer") {
-      var random = SplitMix(seed)
+      var random = SeededRandom(seed)
       while true {
         let now = state.withLock { ($0.isStopped, $0.isPaused) }
         if now.0 { break }
@@ -53,20 +53,5 @@ final class SteadyWriter: Sendable {
       }
     }
     return state.withLock { $0.failure }
-  }
-}
-
-/// Repeatable random numbers.
-struct SplitMix: RandomNumberGenerator {
-  private var state: UInt64
-
-  init(_ seed: UInt64) { state = seed }
-
-  mutating func next() -> UInt64 {
-    state &+= 0x9E37_79B9_7F4A_7C15
-    var value = state
-    value = (value ^ (value >> 30)) &* 0xBF58_476D_1CE4_E5B9
-    value = (value ^ (value >> 27)) &* 0x94D0_49BB_1331_11EB
-    return value ^ (value >> 31)
   }
 }

@@ -14,7 +14,7 @@ import Testing
 
   /// What is written reads back as itself, for generated documents with every kind of value.
   @Test func readsBackWhatItWrote() throws {
-    var random = SplitMix(seed: 7)
+    var random = SeededRandom(7)
     for _ in 0..<500 {
       let value = random.value(depth: 4)
       #expect(try JSONValue(parsing: JSONWriter.text(value)) == value)
@@ -23,22 +23,13 @@ import Testing
   }
 }
 
-private struct SplitMix: RandomNumberGenerator {
-  var seed: UInt64
-  mutating func next() -> UInt64 {
-    seed &+= 0x9E37_79B9_7F4A_7C15
-    var mixed = seed
-    mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
-    mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
-    return mixed ^ (mixed >> 31)
-  }
-
-  mutating func text() -> String {
+extension SeededRandom {
+  fileprivate mutating func text() -> String {
     let pieces = ["a", "\"", "\\", "\u{0}", "\u{1F}", "é", "😀", "/", "\n", " ", "\u{7F}", "\u{2028}"]
     return (0..<Int.random(in: 0...5, using: &self)).map { _ in pieces.randomElement(using: &self)! }.joined()
   }
 
-  mutating func value(depth: Int) -> JSONValue {
+  fileprivate mutating func value(depth: Int) -> JSONValue {
     switch Int.random(in: 0..<(depth > 0 ? 7 : 5), using: &self) {
     case 0: return .null
     case 1: return .bool(.random(using: &self))

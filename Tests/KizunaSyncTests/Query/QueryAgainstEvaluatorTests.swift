@@ -6,11 +6,9 @@ import Testing
 
 /// Whatever SQLite is asked to decide, the answer is the evaluator's: generated plans over tables that mix every kind.
 @Suite struct QueryAgainstEvaluatorTests {
-  typealias Generator = SchedulerMachineSequenceTests.Generator
-
   static let columns = ["t", "n", "b", "j", "p", "m", "missing", "id"]
 
-  static func value(_ random: inout Generator) -> JSONValue {
+  static func value(_ random: inout SeededRandom) -> JSONValue {
     let all: [JSONValue] = [
       nil, true, false, 0, 1, 2, 10, -3, .number(JSONNumber(lexeme: "1.0")!), .number(JSONNumber(lexeme: "1.5")!),
       .int(9_007_199_254_740_993), .number(JSONNumber(lexeme: "9007199254740992.0")!),
@@ -21,7 +19,7 @@ import Testing
   }
 
   /// A value the column's kind takes without turning the column into JSON.
-  static func cell(_ column: String, _ random: inout Generator) -> JSONValue? {
+  static func cell(_ column: String, _ random: inout SeededRandom) -> JSONValue? {
     if Int.random(in: 0..<6, using: &random) == 0 { return nil }
     if Int.random(in: 0..<6, using: &random) == 0 { return .null }
     return switch column {
@@ -36,7 +34,7 @@ import Testing
     }
   }
 
-  static func predicate(_ depth: Int, _ random: inout Generator) -> Predicate {
+  static func predicate(_ depth: Int, _ random: inout SeededRandom) -> Predicate {
     let column = columns.randomElement(using: &random)!
     if depth > 0, Bool.random(using: &random) {
       let parts = (0..<Int.random(in: 0...3, using: &random)).map { _ in predicate(depth - 1, &random) }
@@ -64,7 +62,7 @@ import Testing
     }
   }
 
-  static func orders(_ random: inout Generator) -> [QueryPlan.Order] {
+  static func orders(_ random: inout SeededRandom) -> [QueryPlan.Order] {
     (0..<Int.random(in: 0...2, using: &random)).map { _ in
       .init(
         column: columns.randomElement(using: &random)!, ascending: .random(using: &random),
@@ -73,7 +71,7 @@ import Testing
   }
 
   func check(key: [String], seed: UInt64, id: (Int) -> [String: JSONValue]) async throws {
-    var random = Generator(state: seed)
+    var random = SeededRandom(seed)
     let client = KizunaSyncClient()
     try await client.create(
       .init(

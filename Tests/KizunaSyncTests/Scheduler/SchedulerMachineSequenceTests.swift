@@ -5,18 +5,6 @@ import Testing
 
 /// What holds after any sequence of events, in any order.
 @Suite struct SchedulerMachineSequenceTests {
-  /// A small generator with a seed, so that a failure can be repeated.
-  struct Generator: RandomNumberGenerator {
-    var state: UInt64
-    mutating func next() -> UInt64 {
-      state &+= 0x9E37_79B9_7F4A_7C15
-      var mixed = state
-      mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
-      mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
-      return mixed ^ (mixed >> 31)
-    }
-  }
-
   /// Follows the actions as the runner would.
   struct World {
     var machine: SchedulerMachine
@@ -46,7 +34,7 @@ import Testing
 
   @Test(arguments: UInt64(1)...60)
   func theInvariantsHoldAfterEveryEvent(seed: UInt64) {
-    var random = Generator(state: seed)
+    var random = SeededRandom(seed)
     var world = World(machine: SchedulerMachine(interval: [0, .seconds(1), .seconds(15), .seconds(90)][Int(seed % 4)]))
     let reasons: [KizunaSyncWakeReason] = [.poll, .foreground, .path, .doorbell, .localWrite, .start]
     for step in 0..<400 {
@@ -87,7 +75,7 @@ import Testing
   /// After any history, once the path is satisfied and attempts end, one doorbell is one run.
   @Test(arguments: UInt64(100)...120)
   func aDoorbellIsNeverLost(seed: UInt64) {
-    var random = Generator(state: seed)
+    var random = SeededRandom(seed)
     var world = World(machine: SchedulerMachine(interval: .seconds(15)))
     world.follow(world.machine.start())
     for _ in 0..<50 {

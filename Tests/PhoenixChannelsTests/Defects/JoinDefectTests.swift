@@ -233,7 +233,7 @@ import Testing
 
   @Test func d32_failingJoinsAlwaysBackOff() {
     var driver = MachineDriver.open()
-    let chance = Locked(SeededGenerator(seed: 32))
+    let chance = Locked(SeededRandom(32))
     driver.jitter = { chance.withLock { $0.unit() } }
     var lastJoin = driver.now
     var refusals = 0

@@ -6,7 +6,7 @@ import Testing
 @Suite struct ReconnectDefectTests {
   @Test func d01_anOutageLongerThanTheFirstDelay() {
     var driver = MachineDriver.joined(topics: ["a", "b"])
-    let chance = Locked(SeededGenerator(seed: 1))
+    let chance = Locked(SeededRandom(1))
     driver.jitter = { chance.withLock { $0.unit() } }
     driver.forget()
     driver.feed(TransportEvent.failed("reset", isConfiguration: false))
@@ -29,7 +29,7 @@ import Testing
   @Test func d01_theCappedScheduleStaysWithinTheBudget() {
     for seed in 1...20 as ClosedRange<UInt64> {
       var driver = MachineDriver.open()
-      let chance = Locked(SeededGenerator(seed: seed))
+      let chance = Locked(SeededRandom(seed))
       driver.jitter = { chance.withLock { $0.unit() } }
       driver.feed(TransportEvent.failed("reset", isConfiguration: false))
       for _ in 0..<200 {

@@ -1,11 +1,12 @@
+import HostKit
 import PhoenixChannels
 
 /// Makes random histories. Knows nothing of the machine's state: what is out of place is part of the point.
 struct SequenceGenerator {
-  private var random: SeededGenerator
+  private var random: SeededRandom
   private var tokens = 0
 
-  private init(seed: UInt64) { random = SeededGenerator(seed: seed) }
+  private init(seed: UInt64) { random = SeededRandom(seed) }
 
   /// The history of a seed, of at most 200 steps.
   static func sequence(seed: UInt64) -> MachineSequence {

@@ -15,7 +15,7 @@ struct SequenceRun {
     policy.usesCredentials = sequence.usesCredentials
     driver = MachineDriver(policy)
     if let seed = sequence.chance {
-      let chance = Locked(SeededGenerator(seed: seed))
+      let chance = Locked(SeededRandom(seed))
       driver.jitter = { chance.withLock { $0.unit() } }
     }
   }

@@ -2,11 +2,11 @@ import Glibc
 import HostKit
 
 /// What a process holds, as the kernel counts it.
-struct ProcessResources: Equatable, CustomStringConvertible {
-  var descriptors: Int
-  var residentBytes: Int
+package struct ProcessResources: Equatable, CustomStringConvertible {
+  package var descriptors: Int
+  package var residentBytes: Int
 
-  init(of pid: pid_t) throws {
+  package init(of pid: pid_t) throws {
     guard let directory = opendir("/proc/\(pid)/fd") else { throw HostFileError(path: "/proc/\(pid)/fd", code: errno) }
     defer { closedir(directory) }
     descriptors = 0
@@ -18,7 +18,7 @@ struct ProcessResources: Equatable, CustomStringConvertible {
   }
 
   /// Those of a process that comes to rest: the fewest descriptors within a quarter of a second.
-  static func atRest(_ pid: pid_t) async throws -> ProcessResources {
+  package static func atRest(_ pid: pid_t) async throws -> ProcessResources {
     var least = try ProcessResources(of: pid)
     for _ in 0..<10 {
       try await SystemClock.shared.sleep(nanoseconds: .milliseconds(25))
@@ -29,5 +29,5 @@ struct ProcessResources: Equatable, CustomStringConvertible {
     return least
   }
 
-  var description: String { "\(descriptors) descriptors, \(residentBytes >> 10) KiB" }
+  package var description: String { "\(descriptors) descriptors, \(residentBytes >> 10) KiB" }
 }
