@@ -101,11 +101,9 @@ struct FaultScenarios {
       var bytes = 0
       for round in 1...16 {
         setting.proxy.cutNext(from: origin, afterBytes: bytes, round.isMultiple(of: 2) ? .fin : .reset)
-        // Heartbeats and broadcasts keep bytes coming until it strikes.
-        while setting.proxy.counts.cut < round, !Task.isCancelled {
-          await setting.stack.send(topic: "kizunasync:todos", event: "x", payload: ["t": "todos"])
-          await Task.yield()
-        }
+        // Heartbeats keep bytes coming until it strikes.
+        await setting.stack.send(topic: "kizunasync:todos", event: "x", payload: ["t": "todos"])
+        await setting.proxy.wait { $0.cut >= round }
         await setting.expectRecovery()
         bytes += 1 + bytes / 2
       }

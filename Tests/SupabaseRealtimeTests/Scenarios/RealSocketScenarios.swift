@@ -192,7 +192,8 @@ struct RealSocketScenarios {
       }
       withExtendedLifetime(subscription) {}
     }
-    while released != nil || openSockets(to: stack.port) > 0, !Task.isCancelled { await Task.yield() }
+    await lookAgain(while: { released != nil || openSockets(to: stack.port) > 0 })
+    #expect(released == nil)
     await stack.waitForRealtime { $0.openSockets == 0 }
     try await stack.stop()
   }

@@ -1,14 +1,32 @@
 import Glibc
+import HostKit
 
 /// How many sockets of this process are connected to a loopback port.
 func openSockets(to port: UInt16) -> Int {
-  (0..<4096).count { descriptor in
-    var address = sockaddr_in()
-    var size = socklen_t(MemoryLayout<sockaddr_in>.size)
-    let result = withUnsafeMutablePointer(to: &address) { pointer in
-      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { getpeername(Int32(descriptor), $0, &size) }
-    }
-    return result == 0 && address.sin_family == sa_family_t(AF_INET) && UInt16(bigEndian: address.sin_port) == port
+  guard let directory = opendir("/proc/self/fd") else { return 0 }
+  defer { closedir(directory) }
+  var count = 0
+  while let entry = readdir(directory) {
+    let name = withUnsafeBytes(of: &entry.pointee.d_name) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
+    if let descriptor = Int32(name), peerPort(of: descriptor) == port { count += 1 }
+  }
+  return count
+}
+
+private func peerPort(of descriptor: Int32) -> UInt16? {
+  var address = sockaddr_in()
+  var size = socklen_t(MemoryLayout<sockaddr_in>.size)
+  let result = withUnsafeMutablePointer(to: &address) { pointer in
+    pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { getpeername(descriptor, $0, &size) }
+  }
+  guard result == 0, address.sin_family == sa_family_t(AF_INET) else { return nil }
+  return UInt16(bigEndian: address.sin_port)
+}
+
+/// Waits for what nobody tells: what the kernel does to a descriptor, or when an object is released.
+func lookAgain(while condition: () -> Bool) async {
+  while condition(), !Task.isCancelled {
+    try? await SystemClock.shared.sleep(nanoseconds: .milliseconds(5))
   }
 }
 

@@ -401,6 +401,6 @@ struct LibwebsocketsTransportTests {
     await round()
     // Other tests run beside this one, so sockets to this server are counted, not all descriptors.
     for _ in 0..<20 { await round() }
-    while openSockets(to: server.port) > 0 { await Task.yield() }
+    await lookAgain(while: { openSockets(to: server.port) > 0 })
   }
 }
