@@ -4,6 +4,7 @@ import Testing
 @Suite struct UsageTests {
   @Test(arguments: [
     ["--help"], ["run", "--help"], ["sync", "--help"], ["listen", "--help"], ["status", "--help"], ["bench", "--help"],
+    ["bench", "ingest", "--help"], ["bench", "writes", "--help"],
   ])
   func explainsItself(arguments: [String]) async throws {
     let ending = await (try ChildProcess(executable: Binaries.doorbell, arguments: arguments)).ending()
@@ -46,6 +47,11 @@ import Testing
       "kizuna-doorbell: --url must not be empty: --url URL"
     ),
     (["bench", "--rings", "-5"], "kizuna-doorbell: --rings must be a whole number from 1 to 100000"),
+    (["bench", "ingest", "--rows", "0"], "kizuna-doorbell: --rows must be a whole number from 1 to 10000000"),
+    (["bench", "ingest", "--repeats", "x"], "kizuna-doorbell: --repeats must be a whole number from 1 to 100"),
+    (["bench", "writes", "--queued", "-1"], "kizuna-doorbell: --queued must be a whole number from 1 to 1000000"),
+    (["bench", "ingest", "--rings", "1"], "kizuna-doorbell: unknown option --rings; --help lists the options"),
+    (["bench", "wites"], "kizuna-doorbell: unexpected argument \"wites\"; options start with --"),
     (["bench", "--rings", "0"], "kizuna-doorbell: --rings must be a whole number from 1 to 100000"),
   ]
 

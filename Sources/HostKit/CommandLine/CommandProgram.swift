@@ -90,10 +90,14 @@ public struct CommandProgram: Sendable {
       throw UsageError("a command is missing; \(name) --help lists them")
     }
     if ["--help", "-h", "help"].contains(first) { return (nil, []) }
+    // Two words first: `bench` has a meaning of its own beside `bench ingest`.
+    let two = arguments.prefix(2).joined(separator: " ")
+    if arguments.count > 1, let verb = verbs.first(where: { $0.name == two }) {
+      return (verb.command, Array(arguments.dropFirst(2)))
+    }
     if let verb = verbs.first(where: { $0.name == first }) { return (verb.command, Array(arguments.dropFirst())) }
     let group = verbs.filter { $0.name.hasPrefix(first + " ") }
-    let words = group.isEmpty ? first : arguments.prefix(2).joined(separator: " ")
-    if let verb = group.first(where: { $0.name == words }) { return (verb.command, Array(arguments.dropFirst(2))) }
+    let words = group.isEmpty ? first : two
     if !group.isEmpty {
       guard let second = arguments.dropFirst().first, !second.hasPrefix("--") else {
         if arguments.contains("--help") { return (nil, []) }

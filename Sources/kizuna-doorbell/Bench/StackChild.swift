@@ -1,5 +1,6 @@
 import Glibc
 import HostKit
+import KizunaDoorbell
 
 /// `kizuna-localstack` as a child process, found beside this executable.
 struct StackChild: Sendable {
@@ -35,6 +36,34 @@ struct StackChild: Sendable {
       await process.stop()
       throw error
     }
+  }
+
+  /// Runs `body` with a server, which ends when it does or when the process is told to stop.
+  static func with<Result>(_ body: (StackChild) async throws -> Result) async throws -> Result {
+    let stack = try await start()
+    ProcessSignals.shared.onStop {
+      stack.process.send(signal: SIGTERM)
+      BenchFolder.removeAll()
+      exit(ExitCode.interrupted.rawValue)
+    }
+    do {
+      let result = try await body(stack)
+      await stack.process.stop()
+      return result
+    } catch {
+      await stack.process.stop()
+      throw error
+    }
+  }
+
+  /// A gateway of the server's user.
+  func configuration(database: String) throws -> GatewayConfiguration {
+    GatewayConfiguration(
+      url: try ServerURL(url), publishableKey: ConfigurationSecret(literal: publishableKey), database: database,
+      tables: [
+        "bench": TableDeclaration(bucket: .owner(column: "owner_id"), columns: ["title": .text, "n": .number])
+      ],
+      session: .password(email: Self.email, password: ConfigurationSecret(literal: Self.password)))
   }
 
   private static func ownPath() -> String {

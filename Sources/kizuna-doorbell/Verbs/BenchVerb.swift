@@ -1,4 +1,3 @@
-import Glibc
 import HostKit
 import KizunaDoorbell
 
@@ -16,20 +15,19 @@ enum BenchVerb {
 
   private static func run(_ arguments: Arguments) async throws -> ExitCode {
     let rings = try arguments.integer("rings", in: 1...100_000) ?? 200
-    let log = LogOutput.log(
-      minimum: arguments.value("log-level").flatMap(HostLog.Level.init) ?? .warning,
-      format: arguments.value("log-format").flatMap(LogOutput.Format.init) ?? .text)
-    let folder = try temporaryFolder()
-    let report: BenchReport
-    do {
-      report = try await bench(arguments, rings: rings, folder: folder, log: log)
-      remove(folder)
-    } catch {
-      remove(folder)
-      throw error
+    let log = log(arguments)
+    let report = try await BenchFolder.with { folder in
+      try await bench(arguments, rings: rings, folder: folder.path, log: log)
     }
     StandardStreams.print(arguments.flag("json") ? JSONWriter.text(report.json) : report.text)
     return report.totals.isEmpty ? .failure : .ok
+  }
+
+  /// Warnings only, unless more is asked for: what is measured should not be busy writing lines.
+  static func log(_ arguments: Arguments) -> HostLog {
+    LogOutput.log(
+      minimum: arguments.value("log-level").flatMap(HostLog.Level.init) ?? .warning,
+      format: arguments.value("log-format").flatMap(LogOutput.Format.init) ?? .text)
   }
 
   private static func bench(
@@ -41,45 +39,9 @@ enum BenchVerb {
       configuration.database = folder + "/bench.db"
       return try await Bench(configuration, isEmbedded: false, folder: folder, log: log).run(rings: rings)
     }
-    let stack = try await StackChild.start()
-    ProcessSignals.shared.onStop {
-      stack.process.send(signal: SIGTERM)
-      remove(folder)
-      exit(ExitCode.interrupted.rawValue)
+    return try await StackChild.with { stack in
+      try await Bench(stack.configuration(database: folder + "/bench.db"), isEmbedded: true, folder: folder, log: log)
+        .run(rings: rings)
     }
-    do {
-      let configuration = GatewayConfiguration(
-        url: try ServerURL(stack.url), publishableKey: ConfigurationSecret(literal: stack.publishableKey),
-        database: folder + "/bench.db",
-        tables: [
-          "bench": TableDeclaration(bucket: .owner(column: "owner_id"), columns: ["title": .text, "n": .number])
-        ],
-        session: .password(email: StackChild.email, password: ConfigurationSecret(literal: StackChild.password)))
-      let report = try await Bench(configuration, isEmbedded: true, folder: folder, log: log).run(rings: rings)
-      await stack.process.stop()
-      return report
-    } catch {
-      await stack.process.stop()
-      throw error
-    }
-  }
-
-  private static func temporaryFolder() throws -> String {
-    let parent = getenv("TMPDIR").map { String(cString: $0) } ?? "/tmp"
-    var template = Array("\(parent)/kizuna-bench-XXXXXX".utf8CString)
-    guard mkdtemp(&template) != nil else {
-      throw CommandFailure(.database, "no folder can be made in \(parent): \(String(cString: strerror(errno)))")
-    }
-    return String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
-  }
-
-  private static func remove(_ folder: String) {
-    guard let entries = opendir(folder) else { return }
-    while let entry = readdir(entries) {
-      let name = withUnsafeBytes(of: entry.pointee.d_name) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
-      if name != ".", name != ".." { unlink(folder + "/" + name) }
-    }
-    closedir(entries)
-    rmdir(folder)
   }
 }

@@ -1,0 +1,23 @@
+import HostKit
+
+/// Numbers as a bench prints them.
+enum Figure {
+  /// How many times as fast as `other` something is that takes `own`, each the median of its samples; to three digits.
+  static func speed(of own: [UInt64], against other: [UInt64]) -> Double {
+    guard let own = median(own), let other = median(other), own > 0 else { return 0 }
+    return rounded(Double(other) / Double(own))
+  }
+
+  static func median(_ samples: [UInt64]) -> UInt64? {
+    samples.isEmpty ? nil : samples.sorted()[(samples.count - 1) / 2]
+  }
+
+  static func rounded(_ value: Double) -> Double { (value * 1000).rounded() / 1000 }
+
+  static func json(_ value: Double) -> JSONValue { JSONNumber(rounded(value)).map(JSONValue.number) ?? .null }
+
+  /// Milliseconds of the median.
+  static func milliseconds(_ samples: [UInt64]) -> Double {
+    rounded(Double(median(samples) ?? 0) / 1e6)
+  }
+}
