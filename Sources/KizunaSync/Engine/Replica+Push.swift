@@ -52,6 +52,7 @@ extension Replica {
   func settle(_ verdicts: [PushReply.Verdict], of taken: Taken) throws -> [KizunaSyncEngineEvent] {
     try transaction(generation: taken.generation, applying: true) {
       var events: [KizunaSyncEngineEvent] = []
+      var changed: [OutboxEntry] = []
       for (entry, verdict) in zip(taken.entries, verdicts) {
         if let reason = verdict.reason {
           events.append(.mutationRejected(mutationId: entry.mutationID, reason: reason))
@@ -62,16 +63,21 @@ extension Replica {
           try notePushed(entry.mutationID)
         }
         if verdict.reason == nil, verdict.serverRow == nil {
-          // The image stays what a server sent: it learns of this write from the next checkpoint.
+          // The image stays what a server sent: it learns of this write from the next checkpoint. Until then the write
+          // shows as it did before.
           try database.run("UPDATE _kizunasync_outbox SET state = 2 WHERE seq = ?", .integer(entry.seq))
-        } else if try saysNothingOfTheRow(verdict, entry) {
+          continue
+        }
+        changed.append(entry)
+        if try saysNothingOfTheRow(verdict, entry) {
           try removeEntry(entry)
         } else {
           try removeEntryAndShown(entry)
           try setImageFromServer(entry.table, pk: entry.pk, verdict.serverRow)
         }
       }
-      try settleRows(of: taken.entries)
+      try forgetOldPushes()
+      try settleRows(of: changed)
       if !events.isEmpty { events.append(.localChanged) }
       return events
     }
@@ -97,6 +103,9 @@ extension Replica {
   private func notePushed(_ mutationID: String) throws {
     try database.setMeta(.lastMutationID, .text(mutationID))
     try database.run("INSERT OR IGNORE INTO _kizunasync_pushed(mutation_id) VALUES (?)", .text(mutationID))
+  }
+
+  private func forgetOldPushes() throws {
     try database.run(
       "DELETE FROM _kizunasync_pushed WHERE n <= (SELECT max(n) FROM _kizunasync_pushed) - ?",
       .integer(Self.rememberedIDs))

@@ -72,7 +72,7 @@ struct Harvest {
       try database.setMeta(.harvested, .integer(last))
       // The newest row stays: its number must not be used again.
       try database.run("DELETE FROM _kizunasync_capture WHERE seq < ?", .integer(last))
-      try database.run("DELETE FROM _kizunasync_displaced")
+      try database.run("DELETE FROM _kizunasync_displaced WHERE tbl IS NOT NULL")
     }
     if let clock { try database.setMeta(.hlc, .text(clock.state)) }
   }
@@ -89,7 +89,8 @@ struct Harvest {
       let columns = replica.layouts[row.string(1)]?.columns ?? []
       let op = row.string(2)
       return JournalRow(
-        seq: row.int64(0), table: row.string(1), op: op, group: row.optionalString(3), at: row.int64(4),
+        seq: row.int64(0), table: row.string(1), op: op, group: row.optionalString(3),
+        at: JournalTime.milliseconds(row.value(4)),
         new: op == "d" ? [] : columns.map { row.value(Int32(5 + $0.slot)) },
         old: op == "i" ? [] : columns.map { row.value(Int32(5 + width + $0.slot)) })
     }
@@ -233,46 +234,49 @@ struct Harvest {
   private mutating func finish() throws {
     for id in order { if let rows = spelled[id] { try respell(rows, id) } }
     try refuseUnsendable()
-    for id in order {
-      if touched[id] == false, let absent = fresh[id] {
-        if filled.contains(id), let column = try replica.layout(id.table).ownerColumn, let owner {
-          try showOwner([column: .string(owner)], id)
-        }
-        try replica.noteAbsent(id.table, pk: id.pk, columns: absent)
-        continue
-      }
-      let entries = try replica.entries(id.table, pk: id.pk)
-      guard let image = try replica.image(id.table, pk: id.pk) else { continue }
-      if touched[id] == true {
-        try replica.applying {
-          try replica.show(id.table, pk: id.pk, row: Overlay.visible(image: image, entries: entries), firm: false)
-        }
-        if entries.isEmpty { try replica.removeImage(id.table, pk: id.pk) }
-      } else if entries.isEmpty {
-        if filled.contains(id) { try showOwner(image.row, id) }
-        try replica.noteAbsent(id.table, pk: id.pk, row: image.row)
-        try replica.removeImage(id.table, pk: id.pk)
-      } else {
-        let visible = Overlay.visible(image: image, entries: entries)
-        if filled.contains(id) { try showOwner(visible, id) }
-        try replica.noteAbsent(id.table, pk: id.pk, row: visible)
-      }
+    if order.isEmpty { return }
+    // Once for all rows: silencing the triggers and waking them costs several statements.
+    try replica.applying {
+      for id in order { try settle(id) }
+      try replica.retryParked()
     }
-    if !order.isEmpty { try replica.applying { try replica.retryParked() } }
+  }
+
+  /// Brings the visible row in line with what is queued for it.
+  private mutating func settle(_ id: Replica.RowID) throws {
+    if touched[id] == false, let absent = fresh[id] {
+      if filled.contains(id), let column = try replica.layout(id.table).ownerColumn, let owner {
+        try showOwner([column: .string(owner)], id)
+      }
+      try replica.noteAbsent(id.table, pk: id.pk, columns: absent)
+      return
+    }
+    let entries = try replica.entries(id.table, pk: id.pk)
+    guard let image = try replica.image(id.table, pk: id.pk) else { return }
+    if touched[id] == true {
+      try replica.show(id.table, pk: id.pk, row: Overlay.visible(image: image, entries: entries), firm: false)
+      if entries.isEmpty { try replica.removeImage(id.table, pk: id.pk) }
+    } else if entries.isEmpty {
+      if filled.contains(id) { try showOwner(image.row, id) }
+      try replica.noteAbsent(id.table, pk: id.pk, row: image.row)
+      try replica.removeImage(id.table, pk: id.pk)
+    } else {
+      let visible = Overlay.visible(image: image, entries: entries)
+      if filled.contains(id) { try showOwner(visible, id) }
+      try replica.noteAbsent(id.table, pk: id.pk, row: visible)
+    }
   }
 }
 
 extension Harvest {
-  /// Only the one cell: the journal may hold later changes of the row.
+  /// Only the one cell: the journal may hold later changes of the row. While applying.
   private func showOwner(_ visible: RowMap?, _ id: Replica.RowID) throws {
     let layout = try replica.layout(id.table)
     guard let column = layout.ownerColumn, let value = visible?[column], !value.isNull else { return }
     let cell = CellCodec.encode(value, kind: layout[column]?.kind)
     let name = SQL.name(column)
-    try replica.applying {
-      try database.run(
-        "UPDATE \(layout.quoted) SET \(name) = ? WHERE \(name) IS NULL AND \(layout.whereKey)",
-        [cell] + layout.keyCells(id.pk))
-    }
+    try database.run(
+      "UPDATE \(layout.quoted) SET \(name) = ? WHERE \(name) IS NULL AND \(layout.whereKey)",
+      [cell] + layout.keyCells(id.pk))
   }
 }

@@ -141,7 +141,10 @@ public struct KizunaSyncReplicaStatus: Sendable, Hashable {
       ?? database.first(
         "SELECT tbl, at FROM _kizunasync_capture WHERE seq > ? ORDER BY seq LIMIT 1",
         [harvested.isNull ? 0 : harvested],
-        { OldestWrite(table: $0.string(0), at: $0.int64(1), attempts: 0, lastError: nil) })
+        {
+          OldestWrite(
+            table: $0.string(0), at: JournalTime.milliseconds($0.value(1)), attempts: 0, lastError: nil)
+        })
     var rows: [String: Int] = [:]
     var missing: [String] = []
     for table in try database.map("SELECT name FROM _kizunasync_tables ORDER BY name", [], { $0.string(0) }) {

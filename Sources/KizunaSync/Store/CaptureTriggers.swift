@@ -10,6 +10,9 @@ import HostKit
 /// triggers log those that went and were not logged otherwise. `OR IGNORE`, `DO NOTHING` and `DO UPDATE` fire the BEFORE
 /// trigger too; nothing is deleted there and nothing is logged.
 ///
+/// The usual write must be cheap: what a trigger costs is mostly the tables it opens. So everything unusual (noted rows, a
+/// gateway transaction, an open group) is a row of `displaced`, and the trigger of the usual write looks only there.
+///
 /// Operations in the journal: `i` insert, `u` update, `r` an insert that replaced the row of its own key, `m` an update
 /// that moved the row to another key, `d` delete. Whether a moved row is another row is for the harvest to say: `7` and
 /// `'7'` are two keys to SQLite and one to the server.
@@ -61,6 +64,10 @@ struct CaptureTriggers {
   // MARK: Parts
 
   private let active = "(SELECT applying FROM _kizunasync_ctl) = 0"
+  /// There are noted rows of the table, or one of the marks of `Schema.Mark`, which belong to no table.
+  private var isUnusual: String {
+    "EXISTS (SELECT 1 FROM _kizunasync_displaced WHERE ifnull(tbl, \(tag)) = \(tag))"
+  }
   private var name: String { SQL.name(table) }
   private var tag: String { SQL.literal(table) }
   private var softDeleteMessage: String {
@@ -120,7 +127,12 @@ struct CaptureTriggers {
 
   private func log(_ op: String, into slots: String, _ select: String) -> String {
     "INSERT INTO _kizunasync_capture(tbl, op, grp, at, \(slots)) SELECT \(tag), '\(op)', "
-      + "(SELECT id FROM _kizunasync_group), CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER), \(select);"
+      + "(SELECT id FROM _kizunasync_group), julianday(), \(select);"
+  }
+
+  /// The same of a usual write, which is in no group.
+  private func logUsual(_ op: String, into slots: String, _ values: String) -> String {
+    "INSERT INTO _kizunasync_capture(tbl, op, at, \(slots)) VALUES (\(tag), '\(op)', julianday(), \(values));"
   }
 
   /// Forgets what an earlier statement noted, and notes the rows that this one may displace.
@@ -129,8 +141,6 @@ struct CaptureTriggers {
       + "SELECT coalesce((SELECT max(seq) FROM _kizunasync_capture), 0), \(tag), "
       + "\(SQL.names(columns.map(\.name), prefix: "t.")) FROM \(name) t WHERE \(condition);"
   }
-
-  private var hasNotes: String { "EXISTS (SELECT 1 FROM _kizunasync_displaced WHERE tbl = \(tag))" }
 
   private var gone: String {
     "NOT EXISTS (SELECT 1 FROM \(name) t WHERE \(notedKeyIs("t"))) AND NOT \(notedKeyIs("NEW"))"
@@ -145,11 +155,15 @@ struct CaptureTriggers {
     return log("d", into: oldSlots, "\(noted) FROM \(which)")
   }
 
-  /// A key that cannot be spelled on the wire.
+  /// A key that cannot be spelled on the wire. Texts stand between numbers and blobs in SQLite's order, and comparing is
+  /// cheaper than asking for the type.
   private var isBadKey: String {
-    let bad = key.map { "typeof(NEW.\(SQL.name($0))) NOT IN ('text', 'integer')" }
-    let blank = key.count == 1 ? ["NEW.\(SQL.name(key[0])) = ''"] : []
-    return "(" + (bad + blank).joined(separator: " OR ") + ")"
+    let least = key.count == 1 ? ">" : ">="
+    let good = key.map { column in
+      let cell = "NEW.\(SQL.name(column))"
+      return "(\(cell) COLLATE BINARY \(least) '' AND \(cell) < x'' OR typeof(\(cell)) = 'integer')"
+    }
+    return "((" + good.joined(separator: " AND ") + ") IS NOT TRUE)"
   }
 
   /// Refused here, because later nobody could tell the writer.
@@ -162,25 +176,24 @@ struct CaptureTriggers {
 
   // The usual write displaces nothing and pays for one insert into the journal. The rest has triggers of its own, whose
   // conditions exclude the usual one's: SQLite does not say which of two fires first, so neither may change what the
-  // other looks at. Notes are therefore dropped by the next BEFORE trigger only. Cheap tests stand first.
+  // other looks at. Notes are therefore dropped by the next BEFORE trigger only. Cheap tests stand first. A key that is
+  // refused is refused by the other trigger, whatever the usual one did before: the statement is undone.
 
   private var beforeInsert: Trigger {
     trigger(
       when: "before", "insert",
-      "(EXISTS (SELECT 1 FROM \(name) t WHERE \(sharesUniqueValue)) OR \(hasNotes)) AND \(active)",
+      "(EXISTS (SELECT 1 FROM \(name) t WHERE \(sharesUniqueValue)) OR \(isUnusual)) AND \(active)",
       note(sharesUniqueValue))
   }
 
   private var afterPlainInsert: Trigger {
-    trigger(
-      when: "after", "insert", "NOT \(hasNotes) AND NOT \(isBadKey) AND \(active)",
-      log("i", into: newSlots, newValues))
+    trigger(when: "after", "insert", "NOT \(isUnusual)", logUsual("i", into: newSlots, newValues))
   }
 
   private var afterDisplacingInsert: Trigger {
     let own = "_kizunasync_displaced d WHERE d.tbl = \(tag) AND \(notedKeyIs("NEW")) AND NOT \(isLogged)"
     return trigger(
-      when: "after", "insert", suffix: "_displacing", "(\(hasNotes) OR \(isBadKey)) AND \(active)",
+      when: "after", "insert", suffix: "_displacing", "(\(isUnusual) OR \(isBadKey)) AND \(active)",
       [
         checkKey, logDisplaced,
         log("r", into: "\(newSlots), \(oldSlots)", "\(newValues), \(noted) FROM \(own)"),
@@ -191,7 +204,7 @@ struct CaptureTriggers {
   private var beforeUpdate: Trigger {
     let other = "\(sharesUniqueValue) AND NOT \(keyIs("t", "OLD"))"
     let displaces = "\(uniqueColumnChanged) AND EXISTS (SELECT 1 FROM \(name) t WHERE \(other))"
-    let condition = "((\(displaces)) OR \(hasNotes)) AND \(active)"
+    let condition = "((\(displaces)) OR \(isUnusual)) AND \(active)"
     guard isSelfReferencing else { return trigger(when: "before", "update", condition, note(other)) }
     // An update that displaces an ancestor of its own row would cascade onto the row itself, unseen by any trigger.
     let message =
@@ -203,8 +216,8 @@ struct CaptureTriggers {
 
   private var afterPlainUpdate: Trigger {
     trigger(
-      when: "after", "update", "\(keyIs("NEW", "OLD")) AND NOT \(hasNotes) AND \(active)",
-      log("u", into: "\(newSlots), \(oldSlots)", "\(newValues), \(oldValues)"))
+      when: "after", "update", "\(keyIs("NEW", "OLD")) AND NOT \(isUnusual)",
+      logUsual("u", into: "\(newSlots), \(oldSlots)", "\(newValues), \(oldValues)"))
   }
 
   private var afterDisplacingUpdate: Trigger {
@@ -221,7 +234,7 @@ struct CaptureTriggers {
       moved = ["SELECT raise(ABORT, \(SQL.literal(message))) WHERE NOT \(unmoved);"]
     }
     return trigger(
-      when: "after", "update", suffix: "_displacing", "(NOT \(unmoved) OR \(hasNotes)) AND \(active)",
+      when: "after", "update", suffix: "_displacing", "(NOT \(unmoved) OR \(isUnusual)) AND \(active)",
       [
         checkKey, logDisplaced,
         log("u", into: "\(newSlots), \(oldSlots)", "\(newValues), \(oldValues) WHERE \(unmoved)"),

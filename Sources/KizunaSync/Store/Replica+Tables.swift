@@ -14,6 +14,7 @@ extension Replica {
   func followSchema() throws {
     do {
       try repairBookkeeping()
+      try database.execute(Schema.groupTriggers)
       try removeStrayTriggers()
       for table in settings.tables.keys.sorted() { try adopt(table) }
       try reloadLayouts()

@@ -71,8 +71,8 @@ extension Replica {
   func removeStrayTriggers() throws {
     let known = try database.map("SELECT name FROM _kizunasync_tables") { $0.string(0) }
     let triggers = try database.map(
-      "SELECT name, tbl_name FROM sqlite_schema WHERE type = 'trigger' AND substr(name, 1, 12) = ?",
-      [.text(Schema.prefix)]
+      "SELECT name, tbl_name FROM sqlite_schema WHERE type = 'trigger' AND substr(name, 1, 12) = ? AND tbl_name <> ?",
+      [.text(Schema.prefix), .text(Schema.Table.group.name)]
     ) { (name: $0.string(0), table: $0.string(1)) }
     var renamed: [String: String] = [:]
     for trigger in triggers {

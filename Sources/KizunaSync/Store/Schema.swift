@@ -8,8 +8,8 @@ import HostKit
 /// | `meta` | single values, see `MetaKey` |
 /// | `tables` | which tables are synced and who made them |
 /// | `kinds` | the columns of each table: kind, and the slot its values take in `capture` |
-/// | `capture` | every local change of any process in native values, filled by triggers, emptied by the harvest; its newest row stays, so that no sequence number is used twice |
-/// | `displaced` | rows that a statement may displace, between a BEFORE and an AFTER trigger |
+/// | `capture` | every local change of any process in native values, filled by triggers, emptied by the harvest; its newest row stays, so that no sequence number is used twice; `at` is milliseconds since 1970, from triggers a Julian day |
+/// | `displaced` | rows that a statement may displace, between a BEFORE and an AFTER trigger, and the marks of `Mark` |
 /// | `group` | a row while a transaction is all-or-nothing on the server |
 /// | `outbox` | mutations in the order they are sent; state 0 queued, 1 sent, 2 acknowledged |
 /// | `pushed` | the newest ids that were applied |
@@ -21,6 +21,23 @@ import HostKit
 enum Schema {
   static let prefix = "_kizunasync_"
   static let version: Int64 = 1
+
+  /// Rows of `displaced` that belong to no table: while one is there, no write is a usual one. The number is their
+  /// `base_seq`.
+  enum Mark: Int64 {
+    /// `ctl.applying` is 1.
+    case applying = -1
+    /// A transaction is all-or-nothing on the server.
+    case group = -2
+  }
+
+  /// Tell the capture triggers of an open group. In files of an earlier release they may be missing.
+  static let groupTriggers = """
+    CREATE TRIGGER IF NOT EXISTS _kizunasync_group_opens AFTER INSERT ON _kizunasync_group
+      BEGIN INSERT INTO _kizunasync_displaced(base_seq) VALUES (\(Mark.group.rawValue)); END;
+    CREATE TRIGGER IF NOT EXISTS _kizunasync_group_ends AFTER DELETE ON _kizunasync_group
+      BEGIN DELETE FROM _kizunasync_displaced WHERE base_seq = \(Mark.group.rawValue); END;
+    """
 
   enum Table: String, CaseIterable {
     case ctl, meta, tables, kinds, capture, displaced, group, outbox, pushed, image, pages, absent, parked, rejections,
@@ -50,7 +67,7 @@ enum Schema {
         """
       case .capture: "CREATE TABLE _kizunasync_capture(seq INTEGER PRIMARY KEY, tbl, op, grp, at);"
       case .displaced: "CREATE TABLE _kizunasync_displaced(base_seq, tbl);"
-      case .group: "CREATE TABLE _kizunasync_group(id);"
+      case .group: "CREATE TABLE _kizunasync_group(id);\n" + Schema.groupTriggers
       case .outbox:
         """
         CREATE TABLE _kizunasync_outbox(

@@ -2,10 +2,11 @@ import HostKit
 
 /// Numbers as a bench prints them.
 enum Figure {
-  /// How many times as fast as `other` something is that takes `own`, each the median of its samples; to three digits.
+  /// How many times as fast as `other` something is that takes `own`: the median of the ratios of samples that were taken
+  /// one after the other, so that what else the machine does weighs on both; to three digits.
   static func speed(of own: [UInt64], against other: [UInt64]) -> Double {
-    guard let own = median(own), let other = median(other), own > 0 else { return 0 }
-    return rounded(Double(other) / Double(own))
+    let ratios = zip(own, other).map { Double($1) / Double(max(1, $0)) }.sorted()
+    return ratios.isEmpty ? 0 : rounded(ratios[(ratios.count - 1) / 2])
   }
 
   static func median(_ samples: [UInt64]) -> UInt64? {

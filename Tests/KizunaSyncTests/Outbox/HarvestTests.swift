@@ -94,6 +94,28 @@ import Testing
     #expect(try !fixture.database.exists("SELECT 1 FROM _kizunasync_group"))
   }
 
+  /// Files of an earlier release lack them, and without them an open group would go unseen.
+  @Test func triggersOfGroupsAreMadeAgain() throws {
+    let fixture = try fixture()
+    try fixture.sql("DROP TRIGGER _kizunasync_group_opens; DROP TRIGGER _kizunasync_group_ends")
+    try fixture.replica.followSchemaIfChanged()
+    try fixture.sql(
+      "BEGIN; INSERT INTO _kizunasync_group VALUES ('g'); INSERT INTO todos(id) VALUES ('b'); UPDATE todos SET n = 2; "
+        + "DELETE FROM todos WHERE id = 'a'; DELETE FROM _kizunasync_group; COMMIT")
+    _ = try fixture.queue()
+    #expect(Set(try fixture.replica.take(limit: 500).entries.map(\.group)) == ["g"])
+  }
+
+  @Test func nothingUnusualIsLeftAfterAGroupOrAnApply() throws {
+    let fixture = try fixture()
+    try fixture.sql(
+      "BEGIN; INSERT INTO _kizunasync_group VALUES ('g'); UPDATE todos SET n = 2; DELETE FROM _kizunasync_group")
+    #expect(try !fixture.database.exists("SELECT 1 FROM _kizunasync_displaced"))
+    try fixture.sql("ROLLBACK; INSERT INTO _kizunasync_group VALUES ('g'); UPDATE todos SET n = 3")
+    _ = try fixture.queue()
+    #expect(try !fixture.database.exists("SELECT 1 FROM _kizunasync_displaced"))
+  }
+
   @Test func writesOfClockedTablesAreStampedInOrder() throws {
     let fixture = try ReplicaFixture(["notes": KizunaSyncTableConfig(conflictMode: .hlc)])
     try fixture.sql("INSERT INTO notes(id) VALUES ('a'); INSERT INTO notes(id) VALUES ('b')")
