@@ -219,6 +219,17 @@ import Testing
         #expect(ending.code == ExitCode.workLeft.rawValue)
         #expect(try JSONValue(parsing: ending.output.joined())["blocked"] == "identity_changed")
         #expect(ending.errors.contains { $0.contains("belongs to another user") })
+
+        // Emptied, it is the new user's, and nothing unsent is lost without being asked for.
+        try PlainSQL.run(database, "INSERT INTO todos(title) VALUES ('never sent')")
+        let refused = try await Binaries.doorbell("reset", "--config", file)
+        #expect(refused.code == ExitCode.workLeft.rawValue)
+        #expect(refused.errors.contains { $0.contains("1 write was never sent") && $0.contains("--discard-writes") })
+        #expect(try PlainSQL.run(database, "SELECT count(*) FROM todos") == ["1"])
+        let emptied = try await Binaries.doorbell("reset", "--config", file, "--discard-writes")
+        #expect(emptied.code == ExitCode.ok.rawValue)
+        #expect(try PlainSQL.run(database, "SELECT count(*) FROM todos") == ["0"])
+        #expect(try await Binaries.doorbell("sync", "--config", file).code == ExitCode.ok.rawValue)
       }
     }
   }

@@ -3,9 +3,11 @@ enum SoftBlock {
   static func sentence(_ reason: String) -> String {
     switch reason {
     case "reset_required":
-      "the server refuses this data version as too old; update the app and its schemaVersion, then start with a new database"
+      "the server refuses this data version as too old; update the app and its schemaVersion, "
+        + "then empty the database with `kizuna-doorbell reset`"
     case "identity_changed":
-      "the database belongs to another user than the one signed in; sign in as that user or use another database"
+      "the database belongs to another user than the one signed in; use another database, "
+        + "or empty this one with `kizuna-doorbell reset`"
     default: "the replica is blocked: \(reason)"
     }
   }

@@ -1,0 +1,47 @@
+import HostKit
+import KizunaDoorbell
+import KizunaSync
+
+/// `reset`: empties a replica, for another user or after a block that only this ends.
+enum ResetVerb {
+  static let command = Command(
+    CommandSpecification(
+      invocation: "kizuna-doorbell reset",
+      summary: "Empties the replica, for another user or after a block; the next sync reads everything again.",
+      options: [
+        ConfigurationOption.option, .flag("discard-writes", "also lose the writes that were never sent"),
+      ] + LogOutput.options), run: run)
+
+  private static func run(_ arguments: Arguments) async throws -> ExitCode {
+    let log = LogOutput.log(from: arguments)
+    let configuration = try ConfigurationOption.load(arguments, log: log)
+    // A database that is not there, or none of ours, is not made now.
+    _ = try KizunaSyncReplicaStatus.read(databasePath: configuration.database)
+    let client = KizunaSyncClient()
+    let outcome: Result<Void, any Error>
+    do {
+      try await client.create(configuration.clientConfiguration)
+      outcome = .success(try await reset(client, discarding: arguments.flag("discard-writes")))
+    } catch let error as KizunaSyncError where error.code == ErrorCode.storeUnavailable.rawValue {
+      let isHeld = KizunaSyncReplicaStatus.holder(ofDatabase: configuration.database) != nil
+      outcome = .failure(isHeld ? CommandFailure(.locked, error.message) : error)
+    } catch {
+      outcome = .failure(error)
+    }
+    await client.dispose()
+    try outcome.get()
+    StandardStreams.print("The replica is empty; the next sync or run reads everything again.")
+    return .ok
+  }
+
+  private static func reset(_ client: KizunaSyncClient, discarding: Bool) async throws {
+    let waiting = try await client.outboxDepth()
+    guard waiting == 0 || discarding else {
+      throw CommandFailure(
+        .workLeft,
+        "\(waiting) \(waiting == 1 ? "write was" : "writes were") never sent and would be lost; "
+          + "send with `kizuna-doorbell sync` first, or give --discard-writes")
+    }
+    _ = try await client.reset()
+  }
+}
