@@ -7,6 +7,23 @@ import Testing
     return (ending.code, try JSONValue(parsing: ending.output.joined()), ending.errors)
   }
 
+  @Test func whatNobodyTookUpYetIsListedToo() async throws {
+    try await Stack.with { stack in
+      try await Scratch.with { scratch in
+        let database = scratch.path + "/a.db"
+        let file = try scratch.write("a.json", stack.configuration(database: database))
+        #expect(try await Binaries.doorbell("sync", "--config", file).code == ExitCode.ok.rawValue)
+        try PlainSQL.run(database, "INSERT INTO todos(title) VALUES ('x'), ('y')")
+        let list = try await json("outbox", "list", "--config", file)
+        #expect(list.value["captured"] == [["table": "todos", "changes": 2]])
+        let text = try await Binaries.doorbell("outbox", "list", "--config", file)
+        #expect(text.output == ["waits    2 changes of todos by plain SQL, which the next run or sync takes up"])
+        let none = try await Binaries.doorbell("outbox", "retry", "--config", file, "--all")
+        #expect(none.output == ["there are no refused writes"])
+      }
+    }
+  }
+
   /// The whole way of a write that the server refuses, beside a run: it is listed, queued again, refused again, given up.
   @Test func aRefusedWriteIsListedRetriedAndDiscarded() async throws {
     try await Stack.with { stack in

@@ -134,7 +134,7 @@ extension GatewayConfiguration {
       return (token ?? tokenFile).map(Session.accessToken)
     }
     guard object.has("password") != object.has("passwordFile") else {
-      object.problem(nil, "\"email\" needs either \"passwordFile\" or \"password\"")
+      object.problem(nil, "give \"email\" one of \"passwordFile\" and \"password\"")
       return nil
     }
     guard let email, let password = password ?? passwordFile else { return nil }

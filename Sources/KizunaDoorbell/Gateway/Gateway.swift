@@ -97,7 +97,11 @@ public actor Gateway {
         guard let error = journal.failed($0) else { return }
         if signedIn.isRefusedFromTheStart(error) { endings.end(error) }
       },
-      needsReset: { (try? await signedIn.client.checkpoint().softBlocked) ?? false })
+      needsReset: {
+        guard let checkpoint = try? await signedIn.client.checkpoint() else { return false }
+        journal.blocked(checkpoint.softBlocked ? checkpoint.softBlockReason ?? "" : nil)
+        return checkpoint.softBlocked
+      })
   }
 
   // MARK: Life

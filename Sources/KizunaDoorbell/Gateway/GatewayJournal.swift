@@ -16,6 +16,8 @@ final class GatewayJournal: Sendable {
     var wasOffline = false
     /// Runs are skipped because nobody is signed in.
     var lacksSession = false
+    /// Why nothing is synchronised any more.
+    var block: String?
     /// Why the run that is about to end ends badly.
     var failure: (error: GatewayError, code: String?)?
     var endings: [() -> Void] = []
@@ -54,6 +56,16 @@ final class GatewayJournal: Sendable {
     }
   }
 
+  /// Called after every run, before its end is reported: whether it did anything at all.
+  func blocked(_ reason: String?) {
+    let isNews = state.withLock { state -> Bool in
+      defer { state.block = reason }
+      return state.block != reason
+    }
+    guard isNews, let reason else { return }
+    log.error("gateway.blocked", ["code": .string(reason), "reason": .string(SoftBlock.sentence(reason))])
+  }
+
   /// The sync client reported something; on its events' thread.
   func noticed(_ event: KizunaSyncEngineEvent) {
     SyncEventLines.line(for: event)?.write(to: log)
@@ -61,6 +73,7 @@ final class GatewayJournal: Sendable {
 
   /// A run ended.
   private func finished(_ run: KizunaSyncRunReport) {
+    let isBlocked = state.withLock { $0.block != nil }
     let (trace, rows, failure) = state.withLock { state -> (RingTrace?, Int, (GatewayError, String?)?) in
       defer {
         state.pull = nil
@@ -81,7 +94,7 @@ final class GatewayJournal: Sendable {
     } else if let (error, code) = failure {
       recorder.failed(startedAt: run.startedAt, error, code: code)
     }
-    if run.outcome == .success {
+    if run.outcome == .success, !isBlocked {
       let milliseconds = JSONNumber((run.finishedAt - run.startedAt).inMilliseconds.rounded()).map(JSONValue.number)
       // Polls that bring nothing are no news.
       log.log(

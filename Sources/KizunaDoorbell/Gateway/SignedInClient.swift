@@ -54,12 +54,16 @@ final class SignedInClient: Sendable {
     do {
       let token = try await session.accessToken().value
       guard known.withLock({ $0 }) != token else { return }
+      // Signing in as somebody else by mistake must not block the database: its owner comes back with a correct one.
+      if try await client.belongsToAnother(token) { throw GatewayError(.configuration, SoftBlock.anotherUser) }
       try await client.setAccessToken(token)
       known.withLock { $0 = token }
     } catch let failure as SessionFailure {
       throw GatewayError(failure)
     } catch let error as KizunaSyncError {
       throw GatewayError(error, last: http.last)
+    } catch let error as GatewayError {
+      throw error
     } catch {
       throw GatewayError(.other, "\(error)")
     }

@@ -235,6 +235,11 @@ public final class KizunaSyncClient: @unchecked Sendable {  // everything mutabl
     try await engine().setAccessToken(token)
   }
 
+  /// Whether ``setAccessToken(_:)`` would block sync with `identity_changed`: for hosts that rather do without.
+  package func belongsToAnother(_ token: String) async throws -> Bool {
+    try await engine().belongsToAnother(token)
+  }
+
   /// Sets the values of bucket columns; a changed value reads everything again.
   /// - Throws: `BUCKET_UNSET` for a column that is no table's bucket column.
   public func setBucket(_ params: [String: Any]) async throws {

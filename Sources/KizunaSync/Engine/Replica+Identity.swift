@@ -6,9 +6,12 @@ extension Replica {
     case none, learned, refused
   }
 
+  /// The user's id that this replica is of; nil until one signed in.
+  func owner() throws -> String? { try database.meta(.owner).text }
+
   /// The first user's id becomes the owner for good; another one blocks sync until a reset.
   func meet(owner subject: String) throws -> OwnerChange {
-    let known = try database.meta(.owner).text
+    let known = try owner()
     if known == subject { return .none }
     if known == nil {
       try bareTransaction(sync: .normal, foreignKeys: false) {

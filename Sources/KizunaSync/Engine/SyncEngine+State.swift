@@ -68,6 +68,14 @@ extension SyncEngine {
     try meetOwner()
   }
 
+  /// Whether a token names another user than the owner. Nothing is latched.
+  func belongsToAnother(_ token: String) throws -> Bool {
+    guard let subject = TokenSubject.read(token), let owner = try translating({ try replica().owner() }) else {
+      return false
+    }
+    return subject != owner
+  }
+
   func meetOwner() throws {
     guard let subject else { return }
     let change = try translating { try replica().meet(owner: subject) }

@@ -52,7 +52,25 @@ public enum KizunaSyncOutbox {
     public var failed: [String: String] = [:]
   }
 
-  /// Oldest first. Writes by plain SQL that no client has taken up yet have no id and are not among them.
+  /// Changes by plain SQL that no client has taken up yet. They have no ids; several may become one write.
+  public struct Captured: Sendable, Hashable {
+    public let table: String
+    public let changes: Int
+  }
+
+  /// By table.
+  public static func captured(databasePath path: String) throws -> [Captured] {
+    try reading(path) { database in
+      let harvested = try database.meta(.harvested)
+      return try database.map(
+        "SELECT tbl, count(*) FROM _kizunasync_capture WHERE seq > ? GROUP BY tbl ORDER BY tbl",
+        [harvested.isNull ? 0 : harvested]
+      ) { Captured(table: $0.string(0), changes: $0.int(1)) }
+    }
+  }
+
+  /// Oldest first. Writes by plain SQL that no client has taken up yet are not among them, see
+  /// ``captured(databasePath:)``.
   public static func queued(databasePath path: String) throws -> [Queued] {
     try reading(path) { database in
       try database.map(OutboxEntry.selection + " WHERE state < 2 ORDER BY seq", [], OutboxEntry.init).map { entry in

@@ -27,7 +27,10 @@ enum ListenVerdict {
       if case .denied = topic.state { topic.lastFailure } else { nil }
     }
     guard !status.topics.isEmpty, refusals.count == status.topics.count, let first = refusals.first else { return nil }
-    return CommandFailure(.authentication, "the server does not let this user join: \(first)")
+    return CommandFailure(
+      .authentication,
+      "the server does not let this user join: \(first); see that the access token is the one of a user who may, "
+        + "or give --public for channels that need none")
   }
 
   /// The key opens the connection; the token goes with each join. So what was refused says which of them it was.
@@ -36,7 +39,10 @@ enum ListenVerdict {
       return CommandFailure(.authentication, "the server does not accept the access token: \(failure)")
     }
     guard let failure = status.lastFailure else {
-      return CommandFailure(.authentication, "nobody is signed in, so private channels cannot be joined")
+      return CommandFailure(
+        .authentication,
+        "nobody is signed in, so private channels cannot be joined; "
+          + "give --access-token, or --public for channels that need none")
     }
     return CommandFailure(.authentication, "the server does not accept the publishable key: \(failure)")
   }

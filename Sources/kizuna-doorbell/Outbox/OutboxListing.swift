@@ -3,6 +3,7 @@ import KizunaSync
 
 /// What `outbox list` shows.
 struct OutboxListing {
+  var captured: [KizunaSyncOutbox.Captured]
   var queued: [KizunaSyncOutbox.Queued]
   var refused: [KizunaSyncOutbox.Refused]
   var showsValues: Bool
@@ -10,7 +11,10 @@ struct OutboxListing {
   var now: Int64
 
   var json: JSONValue {
-    ["queued": .array(queued.map(json)), "refused": .array(refused.map(json))]
+    [
+      "queued": .array(queued.map(json)), "refused": .array(refused.map(json)),
+      "captured": .array(captured.map { ["table": .string($0.table), "changes": .int($0.changes)] }),
+    ]
   }
 
   private func json(_ write: KizunaSyncOutbox.Queued) -> JSONValue {
@@ -45,7 +49,13 @@ struct OutboxListing {
       lines.append(
         "waits    \(write.mutationId)  \(write.op.rawValue) \(write.table) \(write.pk)\(columns), \(age(write.at)) s old"
           + (write.isSent ? ", sent" : ""))
-      if let error = write.lastError { lines.append("         \(write.attempts) attempts, last error: \(error)") }
+      if let error = write.lastError {
+        lines.append("         \(Counted.of(write.attempts, "attempt")), last error: \(error)")
+      }
+    }
+    for table in captured {
+      let changes = Counted.of(table.changes, "change")
+      lines.append("waits    \(changes) of \(table.table) by plain SQL, which the next run or sync takes up")
     }
     for write in refused {
       let rejection = write.rejection

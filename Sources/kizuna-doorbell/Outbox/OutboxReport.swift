@@ -38,7 +38,10 @@ struct OutboxReport {
   }
 
   private var text: [String] {
-    outcome.retried.map { "queued     \($0.mutationId) as \($0.queuedAs.joined(separator: ", "))" }
+    let lines =
+      outcome.retried.map { "queued     \($0.mutationId) as \($0.queuedAs.joined(separator: ", "))" }
       + outcome.discarded.map { "discarded  \($0)" }
+    let isNothing = lines.isEmpty && outcome.unknown.isEmpty && outcome.failed.isEmpty
+    return isNothing ? ["there are no refused writes"] : lines
   }
 }

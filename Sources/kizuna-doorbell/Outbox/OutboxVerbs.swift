@@ -28,6 +28,7 @@ enum OutboxVerbs {
     let configuration = try ConfigurationOption.load(arguments, log: LogOutput.log(from: arguments))
     // Nothing else runs in this process, so the reads may block.
     let listing = OutboxListing(
+      captured: try KizunaSyncOutbox.captured(databasePath: configuration.database),
       queued: try KizunaSyncOutbox.queued(databasePath: configuration.database),
       refused: try KizunaSyncOutbox.refused(
         databasePath: configuration.database, includeDismissed: arguments.flag("dismissed")),

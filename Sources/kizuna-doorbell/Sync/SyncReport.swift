@@ -1,4 +1,5 @@
 import HostKit
+import KizunaDoorbell
 
 /// What `sync` prints, and the exit code that goes with it.
 struct SyncReport {

@@ -39,7 +39,7 @@ enum ResetVerb {
     guard waiting == 0 || discarding else {
       throw CommandFailure(
         .workLeft,
-        "\(waiting) \(waiting == 1 ? "write was" : "writes were") never sent and would be lost; "
+        "\(Counted.of(waiting, "write")) never sent would be lost; "
           + "send with `kizuna-doorbell sync` first, or give --discard-writes")
     }
     _ = try await client.reset()

@@ -69,8 +69,8 @@ enum StatusVerb {
     var lines = [
       "database    \(configuration.database), \(holder ?? "not synchronised by any process now")",
       "cursor      \(status.cursor)",
-      "last sync   \(status.lastSyncAt.map { "\(UTCTimestamp.text(milliseconds: $0)), or up to a minute later" } ?? "never")",
-      "outbox      \(status.outboxDepth) write\(status.outboxDepth == 1 ? "" : "s")",
+      "last sync   \(status.lastSyncAt.map { "\(UTCTimestamp.text(milliseconds: $0)) or up to a minute later" } ?? "never")",
+      "outbox      \(Counted.of(status.outboxDepth, "write"))",
     ]
     if let error = status.lastError {
       lines.insert(
@@ -79,20 +79,22 @@ enum StatusVerb {
     if let write = status.oldestWrite {
       let error = write.lastError.map { ", last error: \($0)" } ?? ""
       lines.append(
-        "            oldest \(max(0, (now - write.at) / 1000)) s ago, table \(write.table), \(write.attempts) attempts\(error)"
+        "            oldest \(max(0, (now - write.at) / 1000)) s ago, table \(write.table), \(Counted.of(write.attempts, "attempt"))\(error)"
       )
     }
     lines.append(
-      "refused     \(status.rejections) writes; \(status.overwrites) columns overwritten; \(status.parkedRows) rows parked"
+      "refused     \(Counted.of(status.rejections, "write")); \(Counted.of(status.overwrites, "column")) overwritten; "
+        + "\(Counted.of(status.parkedRows, "row")) parked"
     )
     if let block = status.softBlock { lines.append("blocked     \(SoftBlock.sentence(block))") }
     if let problem = status.problem { lines.append("problem     \(problem)") }
     for (table, rows) in status.rows.sorted(by: { $0.key < $1.key }) {
       let isRead = status.tablesToRead.contains(table)
-      lines.append("table       \(table), \(rows) rows\(isRead ? ", to be read again from the server" : "")")
+      let note = isRead ? ", to be read again from the server" : ""
+      lines.append("table       \(table), \(Counted.of(rows, "row"))\(note)")
     }
     if !status.ignoredColumns.isEmpty {
-      lines.append("left out    \(status.ignoredColumns.joined(separator: ", ")): the database has no such columns")
+      lines.append("left out    \(status.ignoredColumns.joined(separator: ", ")); the database has no such column")
     }
     for table in status.missingTables {
       lines.append(
