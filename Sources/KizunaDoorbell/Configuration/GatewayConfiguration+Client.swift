@@ -4,9 +4,11 @@ import KizunaSync
 extension GatewayConfiguration {
   /// What `KizunaSyncClient.create` takes. Without an access token; the session owner sets it.
   public var clientConfiguration: KizunaSyncClientConfig {
-    KizunaSyncClientConfig(
+    var client = KizunaSyncClientConfig(
       schemaVersion: schemaVersion, tables: tables.mapValues(KizunaSyncTableConfig.init), databasePath: database,
       remote: KizunaSyncRemoteConfig(url: url.http(), publishableKey: publishableKey.value))
+    client.visibilitySweepInterval = sweepInterval.inSeconds
+    return client
   }
 
   /// The values of buckets that are chosen by the configuration, for `KizunaSyncClient.setBucket`; empty when none is.

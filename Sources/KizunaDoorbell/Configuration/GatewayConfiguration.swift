@@ -24,6 +24,8 @@ public struct GatewayConfiguration: Sendable {
   public var session: Session
   /// Nanoseconds between pulls that nothing asked for.
   public var pollInterval: UInt64
+  /// Nanoseconds between visibility sweeps, see `KizunaSyncClient.sweep()`.
+  public var sweepInterval: UInt64 = defaultSweepInterval
   /// The app's data version, which a server may refuse as too old.
   public var schemaVersion: Int
   /// Heartbeats, reconnects and joins of the WebSocket. `usesCredentials` is set by the gateway.
@@ -33,6 +35,7 @@ public struct GatewayConfiguration: Sendable {
   public var resumeThreshold: UInt64 = .seconds(30)
 
   public static let defaultPollInterval: UInt64 = .seconds(15)
+  public static let defaultSweepInterval: UInt64 = .seconds(86_400)
 
   public init(
     url: ServerURL, realtimeURL: ServerURL? = nil, publishableKey: ConfigurationSecret, database: String,
@@ -84,6 +87,7 @@ extension GatewayConfiguration {
       "session", required: "who is signed in, {\"email\": …, \"passwordFile\": …} or {\"accessTokenFile\": …}",
       decodeSession)
     let pollInterval = root.seconds("pollInterval", in: 1...86_400)
+    let sweepInterval = root.seconds("sweepInterval", in: 60...31_536_000)
     let schemaVersion = root.integer("schemaVersion", in: 1...Int(Int32.max))
     let policy = root.object("realtime", decodePolicy)
     let resumeThreshold = root.seconds("resumeThreshold", in: 1...3_600)
@@ -91,6 +95,7 @@ extension GatewayConfiguration {
     var configuration = GatewayConfiguration(
       url: url, realtimeURL: realtimeURL, publishableKey: key, database: database, tables: tables, session: session,
       pollInterval: pollInterval ?? defaultPollInterval, schemaVersion: schemaVersion ?? 1)
+    if let sweepInterval { configuration.sweepInterval = sweepInterval }
     if let policy { configuration.realtimePolicy = policy }
     if let resumeThreshold { configuration.resumeThreshold = resumeThreshold }
     return configuration

@@ -40,6 +40,9 @@ public struct KizunaSyncClientConfig: Equatable, Sendable {
   /// Rows per pull page; the server's default when nil.
   public var defaultLimit: Int?
   public var attachmentAttempts: Int?
+  /// Seconds between visibility sweeps, see ``KizunaSyncClient/sweep()``; nil makes none by itself. Each reads everything
+  /// again.
+  public var visibilitySweepInterval: Double?
 
   /// - Parameter clientId: nil mints a lower-case uuid.
   public init(

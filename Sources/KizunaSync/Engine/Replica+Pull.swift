@@ -25,7 +25,7 @@ extension Replica {
     if try !isCovered(buckets, asked) {
       try transaction {
         try clearStaging()
-        try database.setMeta(.rehydrating, 1)
+        try database.setMeta(.rehydrating, Rehydration.required)
       }
     }
     return try position(asked)
@@ -124,7 +124,7 @@ extension Replica {
   func beginRehydration(generation: Int64) throws {
     try transaction(generation: generation) {
       try clearStaging()
-      try database.setMeta(.rehydrating, 1)
+      try database.setMeta(.rehydrating, Rehydration.required)
     }
   }
 
@@ -173,10 +173,12 @@ extension Replica {
       }
       let applier = try PageApplier(self, tables: tables)
       if isWhole {
-        try removeMissing(into: applier) { collect in
+        let isSweep = try database.meta(.rehydrating) == Rehydration.sweep
+        let spared = try removeMissing(into: applier, sparesUnsent: isSweep) { collect in
           try forEachStagedPage(collect)
           try collect(last)
         }
+        try noteWholeState(spared: spared)
       }
       var conflicts: [KizunaSyncEngineEvent] = []
       try forEachStagedPage { page in
@@ -208,14 +210,18 @@ extension Replica {
   /// Rows that a complete transfer does not contain are gone. The comparison happens in temporary tables, so that a large
   /// replica costs disk and not memory.
   /// - Parameters:
+  ///   - sparesUnsent: leaves rows with undecided changes as they are.
   ///   - pages: calls what it is given for every page of the transfer.
   ///   - keep: takes a row that no queued write accounts for and the server never said to be deleted; whether it stays.
+  /// - Returns: how many rows were spared.
+  @discardableResult
   func removeMissing(
-    into applier: PageApplier, pages: ((PullPage) throws -> Void) throws -> Void,
+    into applier: PageApplier, sparesUnsent: Bool = false, pages: ((PullPage) throws -> Void) throws -> Void,
     keep: ((RowID) throws -> Bool)? = nil
-  ) throws {
+  ) throws -> Int {
+    var spared = 0
     let hasImages = try database.exists("SELECT 1 FROM _kizunasync_image LIMIT 1")
-    guard try hasImages || applier.tables.contains(where: hasRows) else { return }
+    guard try hasImages || applier.tables.contains(where: hasRows) else { return spared }
     try database.execute(
       """
       CREATE TEMP TABLE IF NOT EXISTS _kizunasync_seen(tbl, pk, PRIMARY KEY (tbl, pk)) WITHOUT ROWID;
@@ -250,7 +256,9 @@ extension Replica {
     }
     try forEachMissing { id in
       guard applier.tables.contains(id.table) else { return }
-      if try hasEntries(id.table, pk: id.pk) {
+      if try sparesUnsent && isSpared(id) {
+        spared += 1
+      } else if try hasEntries(id.table, pk: id.pk) {
         try setImage(id.table, pk: id.pk, nil, tombSeq: RowImage.missing)
         applier.dirtyRows.insert(id)
       } else if try keep == nil || isDeleted(id) || keep?(id) == false {
@@ -263,6 +271,7 @@ extension Replica {
       DELETE FROM temp._kizunasync_deleted;
       DELETE FROM temp._kizunasync_missing;
       """)
+    return spared
   }
 
   private func isDeleted(_ id: RowID) throws -> Bool {

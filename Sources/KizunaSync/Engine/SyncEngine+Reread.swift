@@ -70,5 +70,6 @@ extension Replica {
   /// Nothing has to be done about the tables before a pull.
   func isInStep() throws -> Bool {
     try readSchemaCookie() == schemaCookie && tablesToFill.isEmpty && database.meta(.reread).isNull
+      && !isSweepAsked()
   }
 }

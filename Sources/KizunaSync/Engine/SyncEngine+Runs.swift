@@ -18,7 +18,7 @@ extension SyncEngine {
     try await exclusively { engine in
       engine.noticeFiles()
       try await engine.describing {
-        if let ready = try engine.readyPull() {
+        if !engine.isSweepDue, let ready = try engine.readyPull() {
           engine.pushPolicy = PushPolicy()
           try await engine.pullAll(first: ready)
           try engine.noteSuccess()
@@ -27,6 +27,7 @@ extension SyncEngine {
         try engine.followSchema()
         guard try engine.isReadyToSync() else { return }
         var failure = try await engine.pushAll()
+        try engine.beginSweepIfDue()
         try await engine.pullAll()
         if try await engine.rereadTables() {
           failure = try await engine.pushAll() ?? failure

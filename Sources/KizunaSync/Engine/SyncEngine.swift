@@ -34,6 +34,9 @@ actor SyncEngine {
   /// When the answer at hand was committed, `CLOCK_MONOTONIC`; 0 while that is not known better.
   var committedAt: UInt64 = 0
   var bucketValues: [String: JSONValue] = [:]
+  var clockWatch = ClockWatch()
+  /// When the next visibility sweep is due, on `clock`; nil for never.
+  var nextSweep: UInt64?
   private var reportedForeignRows = 0
 
   var pageLimit: PageLimit
@@ -115,6 +118,7 @@ actor SyncEngine {
       reportedForeignRows = replica.foreignRows
       probe?.note(try replica.newestHarvested(), schema: replica.schemaCookie)
     }
+    try planSweep()
     try raise([.localChanged, queueDepthEvent()])
     if let path = settings.path, let probe {
       let files = DatabaseFileGuard(path: path)
@@ -335,6 +339,7 @@ actor SyncEngine {
         task.cancel()
       }
       lastFailure = nil
+      noteServerDate(of: response)
       return response
     } catch let failure as RemoteFailure {
       throw failed(failure)

@@ -29,6 +29,14 @@ public struct KizunaSyncReplicaStatus: Sendable, Hashable {
   public let softBlock: String?
   /// When a run last ended well, milliseconds since 1970.
   public let lastSyncAt: Int64?
+  /// When everything was last compared with what the server shows, milliseconds since 1970; see
+  /// ``KizunaSyncClient/sweep()``.
+  public let lastSweepAt: Int64?
+  /// Rows that the server does not show any more and that were kept then, because of changes it had not decided.
+  public let hiddenRowsKept: Int
+  /// By how many seconds the host's clock was ahead of the server's when that was last noticed; nil while they agree
+  /// within five.
+  public let clockOffset: Int64?
   /// Why the last run of a gateway failed; nil after one that ended well, and for clients without a gateway.
   public let lastError: LastError?
   /// The tables that are synced, with their rows.
@@ -160,6 +168,9 @@ public struct KizunaSyncReplicaStatus: Sendable, Hashable {
       overwrites: try count("SELECT count(*) FROM _kizunasync_overwrites WHERE dismissed = 0"),
       parkedRows: try count("SELECT count(*) FROM _kizunasync_parked"),
       softBlock: try database.meta(.softBlock).text, lastSyncAt: try database.meta(.lastSync).integer,
+      lastSweepAt: try database.meta(.sweptAt).integer,
+      hiddenRowsKept: Int(try database.meta(.hiddenRowsKept).integer ?? 0),
+      clockOffset: try database.meta(.clockOffset).integer,
       lastError: failure.map { LastError(code: $0.code, message: $0.message, at: $0.at) }, rows: rows,
       missingTables: missing, tablesToRead: try database.rereads().tables.keys.sorted(),
       copiedAt: try database.meta(.copiedAt).integer, ignoredColumns: try database.ignoredColumns(),

@@ -8,8 +8,16 @@ enum MetaKey: String {
   case pageCursor = "page_cursor"
   /// When the unfinished transfer began, milliseconds since 1970.
   case transferStarted = "transfer_started"
-  /// Set while everything is read again from the start.
+  /// Set while everything is read again from the start, see `Replica.Rehydration`.
   case rehydrating
+  /// Set while somebody waits for a visibility sweep.
+  case sweepAsked = "sweep_asked"
+  /// When everything was last compared with what the server shows, milliseconds since 1970.
+  case sweptAt = "swept_at"
+  /// How many rows that sweep left although the server does not show them.
+  case hiddenRowsKept = "hidden_rows_kept"
+  /// By how many seconds the host's clock was ahead of the server's when that was last reported; missing when they agree.
+  case clockOffset = "clock_offset"
   /// The signed-in user's id.
   case owner
   /// Rows an app's table held before wait in the journal for somebody to sign in, so that they get an owner.

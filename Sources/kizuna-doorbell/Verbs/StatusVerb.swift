@@ -43,6 +43,9 @@ enum StatusVerb {
       "oldest_write": oldest ?? nil, "rejections": .int(status.rejections), "overwrites": .int(status.overwrites),
       "parked_rows": .int(status.parkedRows), "blocked": .string(orNull: status.softBlock),
       "last_sync": .string(orNull: status.lastSyncAt.map(UTCTimestamp.text(milliseconds:))),
+      "last_sweep": .string(orNull: status.lastSweepAt.map(UTCTimestamp.text(milliseconds:))),
+      "hidden_rows_kept": .int(status.hiddenRowsKept),
+      "clock_offset_s": status.clockOffset.map { .int(Int($0)) } ?? nil,
       "last_error": error ?? nil,
       "tables": .object(tables(status)), "problem": .string(orNull: status.problem),
       "copied_at": .string(orNull: status.copiedAt.map(UTCTimestamp.text(milliseconds:))),
@@ -86,6 +89,14 @@ enum StatusVerb {
       "refused     \(Counted.of(status.rejections, "write")); \(Counted.of(status.overwrites, "column")) overwritten; "
         + "\(Counted.of(status.parkedRows, "row")) parked"
     )
+    if let offset = status.clockOffset {
+      lines.append(
+        "clock       this host's clock is \(abs(offset)) s \(offset > 0 ? "ahead of" : "behind") the server's")
+    }
+    if status.hiddenRowsKept > 0 {
+      lines.append(
+        "hidden      \(status.hiddenRowsKept) rows the server does not show any more, kept for their undecided changes")
+    }
     if let block = status.softBlock { lines.append("blocked     \(SoftBlock.sentence(block))") }
     if let problem = status.problem { lines.append("problem     \(problem)") }
     for (table, rows) in status.rows.sorted(by: { $0.key < $1.key }) {

@@ -9,11 +9,18 @@ enum SyncVerb {
     CommandSpecification(
       invocation: "kizuna-doorbell sync",
       summary: "One push and pull; prints a JSON summary and tells by the exit code whether everything was delivered.",
-      options: [ConfigurationOption.option] + LogOutput.options), run: run)
+      options: [
+        ConfigurationOption.option,
+        .flag("sweep", "also remove rows that the server does not show any more though nobody deleted them"),
+      ] + LogOutput.options), run: run)
 
   private static func run(_ arguments: Arguments) async throws -> ExitCode {
     let log = LogOutput.log(from: arguments)
     let configuration = try ConfigurationOption.load(arguments, log: log)
+    if arguments.flag("sweep"), access(configuration.database, F_OK) == 0 {
+      // Nothing else runs in this process yet, so the write may block.
+      try KizunaSyncReplicaStatus.askForSweep(databasePath: configuration.database)
+    }
     var failure: GatewayError
     // A second time when the holder ended before it did what it was asked.
     var triesLeft = 2
