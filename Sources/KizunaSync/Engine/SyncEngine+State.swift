@@ -55,6 +55,8 @@ extension SyncEngine {
   func reset() throws {
     try translating { try replica().reset() }
     answeredTroubleSince = nil
+    // The empty replica is theirs who are signed in; what is written before the next sync is, too.
+    try meetOwner()
     raise([.localChanged])
   }
 
