@@ -206,8 +206,7 @@ final class RowWriter {
       try value.skipValue()
       return false
     default:
-      try bindNumber(&value, kind, parameter, bytes)
-      return kind != .boolean
+      return try bindNumber(&value, column, kind, parameter, bytes) && kind != .boolean
     }
   }
 
@@ -224,15 +223,20 @@ final class RowWriter {
     }
   }
 
+  /// - Returns: false when the column would change the number.
   private func bindNumber(
-    _ value: inout JSONCursor, _ kind: ColumnKind, _ parameter: Int32, _ bytes: UnsafeRawBufferPointer
-  ) throws {
+    _ value: inout JSONCursor, _ column: TableLayout.Column, _ kind: ColumnKind, _ parameter: Int32,
+    _ bytes: UnsafeRawBufferPointer
+  ) throws -> Bool {
     let range = try value.scanNumber()
-    if kind != .numeric, let integer = Self.integer(bytes, range) {
-      return statement.bind(integer: integer, at: parameter)
+    if kind != .numeric, column.declared != .real, let integer = Self.integer(bytes, range) {
+      statement.bind(integer: integer, at: parameter)
+      return true
     }
-    guard let number = JSONNumber(lexeme: String(decoding: bytes[range], as: UTF8.self)) else { return }
-    statement.bind(CellCodec.encode(number, kind: kind), at: parameter)
+    guard let number = JSONNumber(lexeme: String(decoding: bytes[range], as: UTF8.self)) else { return true }
+    let cell = CellCodec.encode(number, kind: kind)
+    statement.bind(cell, at: parameter)
+    return column.declared.keeps(cell)
   }
 
   /// Up to 18 digits without looking twice; the rest takes the long way.

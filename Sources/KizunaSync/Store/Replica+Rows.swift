@@ -1,3 +1,4 @@
+import CSQLite
 import HostKit
 
 /// Reading and showing rows of the synced tables.
@@ -94,9 +95,15 @@ extension Replica {
 
   func write(_ table: String, pk: String, row: RowMap) throws {
     let layout = try layout(table)
-    var cells = layout.syncedPositions.map { position in
+    var cells = try layout.syncedPositions.map { position in
       let column = layout.columns[position]
-      return row[column.name].map { CellCodec.encode($0, kind: column.kind) } ?? .null
+      guard let value = row[column.name] else { return SQLiteValue.null }
+      let cell = CellCodec.encode(value, kind: column.kind)
+      if case .number = value, !column.isKey, !column.declared.keeps(cell) {
+        throw SQLiteError(
+          code: SQLITE_CONSTRAINT, message: "the declared type of column \(column.name) would round a number", sql: nil)
+      }
+      return cell
     }
     for (position, cell) in zip(layout.keyPositions, layout.keyCells(pk)) {
       if let index = layout.syncedPositions.firstIndex(of: position) { cells[index] = cell }

@@ -199,7 +199,8 @@ final class Replica {
       uniquingKeysWith: { first, _ in first })
     let declared = columns.map { column in
       var column = column
-      if column.isKey { column.affinity = ColumnAffinity(declaredType: types[column.name] ?? "") }
+      column.declared = ColumnAffinity(declaredType: types[column.name] ?? "")
+      if column.isKey { column.affinity = column.declared }
       return column
     }
     return TableLayout(name: table, config: config, isManaged: false, columns: declared)

@@ -17,6 +17,8 @@ final class TableLayout {
     var isLocalOnly: Bool
     /// What the declaration of a key column makes of an integer.
     var affinity: ColumnAffinity = .none
+    /// What an app's table declares the column as.
+    var declared: ColumnAffinity = .none
 
     /// A key column whose values are integers, for certain.
     var holdsIntegers: Bool { kind == .number && isFirm || affinity == .integer || affinity == .numeric }
