@@ -13,8 +13,10 @@ final class SteadyWriter: Sendable {
   private let state = Locked(State())
   private let ended = Signal()
 
-  /// - Parameter titles: of rows that exist in all of the databases.
-  init(_ databases: [String], titles: [String], seed: UInt64) {
+  /// - Parameters:
+  ///   - titles: of rows that exist in all of the databases.
+  ///   - column: which is changed between 0 and 1.
+  init(_ databases: [String], titles: [String], column: String = "done", seed: UInt64) {
     let (state, ended) = (state, ended)
     HostThread.detach(name: "steady-writer") {
       var random = SeededRandom(seed)
@@ -27,7 +29,8 @@ final class SteadyWriter: Sendable {
         let database = databases[Int(random.next() % UInt64(databases.count))]
         let title = titles[Int(random.next() % UInt64(titles.count))]
         do {
-          try PlainSQL.run(database, "UPDATE todos SET done = 1 - coalesce(done, 0) WHERE title = '\(title)'")
+          try PlainSQL.run(
+            database, "UPDATE todos SET \(column) = 1 - (coalesce(\(column), 0) <> 0) WHERE title = '\(title)'")
           state.withLock { $0.writes += 1 }
         } catch {
           state.withLock { $0.failure = "\(error)" }

@@ -23,8 +23,10 @@ struct RunningGateway: Sendable {
 }
 
 /// Tries `condition` until it holds. For what another process does to a file, which tells nobody.
-func eventually(_ what: String, _ condition: () async throws -> Bool) async throws {
-  let deadline = SystemClock.shared.now + .seconds(60)
+func eventually(
+  _ what: String, within patience: UInt64 = .seconds(60), _ condition: () async throws -> Bool
+) async throws {
+  let deadline = SystemClock.shared.now + patience
   while try await !condition() {
     guard SystemClock.shared.now < deadline else { throw ChildProcessError(message: "\(what) did not happen") }
     try await SystemClock.shared.sleep(nanoseconds: .milliseconds(10))
