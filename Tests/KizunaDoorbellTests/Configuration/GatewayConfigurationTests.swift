@@ -81,7 +81,7 @@ import Testing
     (["tables": nil], "\"tables\" is missing"), (["session": nil], "\"session\" is missing"),
     (["session": "{}"], "session: give exactly one of"),
     (["session": #"{"accessToken": "a", "email": "a@b.c"}"#], "session: give exactly one of"),
-    (["session": #"{"email": "a@b.c"}"#], "session: \"email\" needs either"),
+    (["session": #"{"email": "a@b.c"}"#], "session: give \"email\" one of"),
     (["session": #"{"email": "nobody", "password": "x"}"#], "session.email: this is not an e-mail address"),
     (["session": #"{"accessToken": "a", "password": "x"}"#], "session.password: belongs to \"email\""),
     (

@@ -148,9 +148,7 @@ final class ConvergenceProgram {
       case .changeBucket: try await client.changeBucket()
       case .retry: try await client.retry()
       }
-      for client in clients {
-        if let problem = try await client.problem() { return problem }
-      }
+      if let problem = try await client.problem() { return problem }
     }
     return try await settleAndCompare()
   }

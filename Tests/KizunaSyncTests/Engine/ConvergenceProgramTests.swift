@@ -13,7 +13,7 @@ import Testing
 /// `KIZUNA_CONVERGENCE_PROGRAMS` says how many, `KIZUNA_SEED` from which seed on. A program that fails is made small and
 /// printed; `KIZUNA_STEPS` (numbers with commas) runs only these steps of the seed.
 @Suite struct ConvergenceProgramTests {
-  static let programs = ProgramCount.of("KIZUNA_CONVERGENCE_PROGRAMS", otherwise: 60)
+  static let programs = ProgramCount.of("KIZUNA_CONVERGENCE_PROGRAMS", otherwise: 30)
 
   enum Place: String, Sendable, CaseIterable {
     case memory, disk
