@@ -29,6 +29,7 @@ import Testing
       var steps = ConvergenceProgram.steps(seed: seed)
       if let chosen = Self.chosenSteps { steps = chosen.filter(steps.indices.contains).map { steps[$0] } }
       guard let problem = try await run(steps, place) else { continue }
+      print("seed \(seed), \(place), fails: \(problem.prefix { !$0.isNewline }); it is being made small")
       let small = try await shrink(steps, place)
       let last = try await run(small, place) ?? problem
       Issue.record(
@@ -59,12 +60,16 @@ import Testing
   private func shrink(_ steps: [ConvergenceProgram.Step], _ place: Place) async throws -> [ConvergenceProgram.Step] {
     var small = steps
     var size = max(1, small.count / 2)
+    // Enough for most; what a program needs to fail is also in its log.
+    var triesLeft = 150
     while true {
       var start = 0
       var isSmaller = false
       while start < small.count {
         var fewer = small
         fewer.removeSubrange(start..<min(start + size, small.count))
+        triesLeft -= 1
+        if triesLeft < 0 { return small }
         if try await run(fewer, place) != nil {
           small = fewer
           isSmaller = true

@@ -70,6 +70,35 @@ import Testing
     await engine.dispose()
   }
 
+  /// Found by a random program (seed 10, steps 31 and 40): the second page started over for ever.
+  @Test func aChangedBucketOfSeveralPagesIsReadOnce() async throws {
+    let fixture = try await EngineFixture(
+      EngineFixture.config(["todos": KizunaSyncTableConfig(bucket: .byColumn("team"))]))
+    try await fixture.engine.setBucket(["team": "red"])
+    fixture.http.enqueue(EngineFixture.page(cursor: "4", rows: [EngineFixture.row("a", ["team": "red"])]))
+    try await fixture.engine.sync()
+    try await fixture.engine.setBucket(["team": "blue"])
+    for (key, cursor) in [("b", "0:5"), ("c", "0:6"), ("d", "7")] {
+      fixture.http.enqueue(
+        EngineFixture.page(
+          cursor: cursor, rows: [EngineFixture.row(key, ["team": "blue"])], hasMore: cursor.hasPrefix("0:")))
+    }
+    try await fixture.engine.sync()
+    #expect(fixture.http.calls.map { $0.json?["cursor"] } == ["0", "0", "0:5", "0:6"])
+    #expect(try await fixture.engine.read { try $0.rows("todos").map(\.pk).sorted() } == ["b", "c", "d"])
+    // Another change in the middle of it starts over, once.
+    try await fixture.engine.setBucket(["team": "red"])
+    fixture.http.enqueue(EngineFixture.page(cursor: "0:8", hasMore: true))
+    try await fixture.engine.pullOnce()
+    try await fixture.engine.setBucket(["team": "green"])
+    fixture.http.enqueue(EngineFixture.page(cursor: "0:9", hasMore: true))
+    fixture.http.enqueue(EngineFixture.page(cursor: "9"))
+    try await fixture.engine.sync()
+    #expect(fixture.http.calls.suffix(3).map { $0.json?["cursor"] } == ["0", "0", "0:9"])
+    #expect(try await fixture.engine.read { try $0.rows("todos").isEmpty })
+    await fixture.engine.dispose()
+  }
+
   @Test func anAnswerForAnOldBucketIsDropped() async throws {
     let fixture = try await EngineFixture(
       EngineFixture.config(["todos": KizunaSyncTableConfig(bucket: .byColumn("team"))]))
