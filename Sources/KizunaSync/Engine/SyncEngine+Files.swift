@@ -9,7 +9,7 @@ extension SyncEngine {
       let unsent = (try? replica.outboxDepth()) ?? 0
       // The log beside a file that was put in place belongs to the old one: SQLite would take it for the new one's. What it
       // holds goes where it belongs. Without the shared memory nothing keeps another program out of the log.
-      if loss.part != .sharedMemory { replica.database.emptyLog() }
+      if loss.part != .sharedMemory, loss.manner != .emptied { replica.database.emptyLog() }
       // What is there at the next start is none that this host wrote last.
       if loss.part == .database, let path = settings.path, lock != nil {
         try? InstanceFile(path).write(RandomUUID.make())
@@ -25,6 +25,12 @@ extension SyncEngine {
           KizunaSyncError(.storeUnavailable, "the lock file was removed, and another process took the lock: \(error)"))
       }
     }
+  }
+
+  /// SQLite found another program's bytes in the file.
+  func noticeOverwritten() {
+    guard lost == nil, let files else { return }
+    lose(KizunaSyncError(.store, files.sentence(.init(part: .database, manner: .emptied), unsent: 0)))
   }
 
   private func lose(_ error: KizunaSyncError) {

@@ -1,3 +1,4 @@
+import CSQLite
 import HTTPClient
 import HostKit
 
@@ -5,6 +6,9 @@ import HostKit
 extension SyncEngine {
   /// Rounds and pages of one run, against a server that never ends.
   private static let maximumRounds = 100_000
+  /// Answers in a row that bring a transfer no further before the run leaves it to the next one. A server that waits for a
+  /// transaction of somebody else answers so.
+  private static let maximumStandstill = 3
   /// After this long with nothing but error answers for the head of the queue, pulls go on without it.
   private static let patience = UInt64.seconds(600)
 
@@ -68,6 +72,8 @@ extension SyncEngine {
     } catch let failure as PushFailure {
       throw failure.cause.error
     } catch let error as SQLiteError {
+      if error.primaryCode == SQLITE_NOTADB { noticeOverwritten() }
+      if let lost { throw lost }
       throw StoreFailure.describe(error, path: settings.path)
     } catch is Replica.StaleAnswer {
       // Identity, buckets or everything changed meanwhile; the next run asks anew.
@@ -207,14 +213,30 @@ extension SyncEngine {
     }
   }
 
+  /// What a page meant for the transfer.
+  private enum Step {
+    case goesOn, standsStill, ended
+  }
+
   private func pullAll(first: ReadyPull? = nil) async throws {
     var ready = first
+    var standstill = 0
     for _ in 0..<Self.maximumRounds {
       try Task.checkCancellation()
       if ready == nil { guard try isReadyToSync() else { return } }
       defer { ready = nil }
       do {
-        guard try await pull(ready) else { return }
+        switch try await pull(ready) {
+        case .ended: return
+        case .goesOn: standstill = 0
+        case .standsStill:
+          standstill += 1
+          guard standstill < Self.maximumStandstill else {
+            log.info(
+              "sync.pull_waits", ["reason": "the server says that more is to come and does not send it yet"])
+            return
+          }
+        }
       } catch let failure as RemoteFailure where failure.kind == .tooLarge && pageLimit.halve() {
         log.warning("sync.page_too_large", ["limit": .int(pageLimit.value ?? 0)])
       }
@@ -222,8 +244,7 @@ extension SyncEngine {
   }
 
   /// One request.
-  /// - Returns: whether the transfer goes on.
-  private func pull(_ ready: ReadyPull? = nil) async throws -> Bool {
+  private func pull(_ ready: ReadyPull? = nil) async throws -> Step {
     let buckets = try ready?.buckets ?? buckets()
     let position = try ready?.position ?? replica().pullPosition(asking: buckets)
     let request = PullRequest(
@@ -241,34 +262,36 @@ extension SyncEngine {
     }
     pageLimit.succeeded()
     committedAt = 0
-    let goesOn = try take(page, position)
+    let step = try take(page, position)
     try report(.pull, response, rows: page.rowCount + page.tombstoneCount, hasMore: page.hasMore)
     try raiseForeignChanges()
-    return goesOn
+    return step
   }
 
-  private func take(_ page: PullPage, _ position: Replica.PullPosition) throws -> Bool {
+  private func take(_ page: PullPage, _ position: Replica.PullPosition) throws -> Step {
     let replica = try replica()
     switch page.signal {
     case .resetRequired:
       try replica.block("reset_required", generation: position.generation)
       raise([.resetRequired(reason: "reset_required")])
-      return false
+      return .ended
     case .checkpointExpired:
       try replica.beginRehydration(generation: position.generation)
       raise([.checkpointExpired])
-      return true
+      return .goesOn
     case nil: break
     }
     if page.hasMore {
+      // Under the same cursor the same comes again: it need not be kept twice.
+      if page.cursor == position.cursor { return .standsStill }
       try replica.stage(page, at: position)
-      return true
+      return .goesOn
     }
-    if try replica.isNothingNew(page, at: position) { return false }
+    if try replica.isNothingNew(page, at: position) { return .ended }
     let events = try replica.close(with: page, at: position)
     // Before anybody is told: what listeners do is no part of the commit.
     committedAt = SystemClock.monotonic
     raise(events)
-    return false
+    return .ended
   }
 }

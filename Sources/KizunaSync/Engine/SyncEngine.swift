@@ -124,7 +124,7 @@ actor SyncEngine {
       let files = DatabaseFileGuard(path: path)
       self.files = files
       if openReplica?.database.hasMoved == true {
-        throw KizunaSyncError(.store, files.sentence(.init(part: .database, isReplaced: true), unsent: 0))
+        throw KizunaSyncError(.store, files.sentence(.init(part: .database, manner: .replaced), unsent: 0))
       }
       do {
         watcher = try ForeignCommitWatcher(database: path) { [weak self] in

@@ -9,10 +9,17 @@ final class DatabaseFileGuard: Sendable {
     case database, writeAheadLog, sharedMemory
   }
 
+  enum Manner: Sendable, Hashable {
+    case gone
+    /// Another file has its name now.
+    case replaced
+    /// It is the same file, and what was in it was cut off. It is looked for at each run; a write makes no sign.
+    case emptied
+  }
+
   struct Loss: Sendable, Hashable {
     var part: Part
-    /// Another file has its name now.
-    var isReplaced: Bool
+    var manner: Manner
   }
 
   private let files: DatabaseFiles
@@ -43,9 +50,10 @@ final class DatabaseFileGuard: Sendable {
     for part in Part.allCases {
       guard let known = identities[part] else { continue }
       let now = FileIdentity(path: part == .database ? path : Self.name(of: part, files))
-      if now != known { return Loss(part: part, isReplaced: now != nil) }
+      if now != known { return Loss(part: part, manner: now == nil ? .gone : .replaced) }
     }
-    return nil
+    // Never the case once a database has been used.
+    return FileIdentity.isEmpty(path: path) ? Loss(part: .database, manner: .emptied) : nil
   }
 
   /// Calls `sign` whenever something happens to the name of one of the files, the lock's among them.
@@ -79,11 +87,15 @@ final class DatabaseFileGuard: Sendable {
       case 1: " (it held one write that was not sent)"
       default: " (it held \(unsent) writes that were not sent)"
       }
-    switch (loss.part, loss.isReplaced) {
-    case (.database, false):
+    switch (loss.part, loss.manner) {
+    case (.database, .gone):
       return "the database \(path) was deleted or moved away while it was in use\(queue); start again, and a new one "
         + "is made and filled from the server"
-    case (.database, true):
+    case (.database, .emptied):
+      return
+        "the database \(path) was overwritten while it was in use\(queue); remove it with its -wal and -shm files and start "
+        + "again: a new one is made and filled from the server"
+    case (.database, .replaced):
       return
         "the database \(path) was replaced by another file while it was in use\(queue); start again to use that one"
     case (let part, _):

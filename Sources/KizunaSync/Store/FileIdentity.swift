@@ -10,6 +10,12 @@ struct FileIdentity: Sendable, Hashable {
     number = status.st_ino
   }
 
+  /// Whether a path leads to a file without a byte in it.
+  static func isEmpty(path: String) -> Bool {
+    var status = stat()
+    return stat(path, &status) == 0 && status.st_size == 0
+  }
+
   /// The file a path leads to, links followed; nil when there is none.
   init?(path: String) {
     var status = stat()

@@ -45,6 +45,24 @@ import Testing
     }
   }
 
+  /// `: > file` and `cp other file` keep the file and destroy what is in it.
+  @Test(arguments: ["", "no database, whatever SQLite may think of it, and longer than a header: " + String(repeating: "x", count: 8192)])
+  func aDatabaseThatIsOverwrittenInPlaceEndsTheEngine(bytes: String) async throws {
+    try await withEngine { file, engine in
+      file.sql.close()
+      // What was committed is in the file, and nothing of it in the log.
+      let other = try PlainDatabase(file.path)
+      try other.run("PRAGMA wal_checkpoint(TRUNCATE)")
+      other.close()
+      let descriptor = open(file.path, O_WRONLY | O_TRUNC)
+      _ = Array(bytes.utf8).withUnsafeBytes { write(descriptor, $0.baseAddress, $0.count) }
+      close(descriptor)
+      let refused = await #expect(throws: KizunaSyncError.self) { try await engine.sync() }
+      #expect(refused?.message.contains("was overwritten while it was in use") == true, "\(refused?.message ?? "")")
+      #expect(await loss(file) == refused?.message)
+    }
+  }
+
   /// SQLite takes a log for that of the file beside it, whichever that is.
   @Test func theLogOfADatabaseThatWasReplacedDoesNotSpoilTheNewOne() async throws {
     try await withEngine { file, engine in

@@ -232,6 +232,24 @@ import Testing
     await fixture.engine.dispose()
   }
 
+  /// A server that waits for somebody's transaction says that more is to come. The run ends, the next one asks again.
+  @Test func aTransferThatStandsStillIsLeftToTheNextRun() async throws {
+    let fixture = try await EngineFixture()
+    try await fixture.engine.seedCheckpoint("7")
+    for _ in 0..<3 {
+      fixture.http.enqueue(
+        EngineFixture.page(cursor: "7", hasMore: true, rows: [EngineFixture.row("a", ["v": 1])]))
+    }
+    try await fixture.engine.sync()
+    #expect(fixture.http.calls.count == 3)
+    #expect(try await fixture.engine.checkpoint().cursor == "7")
+    fixture.http.enqueue(EngineFixture.page(cursor: "9", rows: [EngineFixture.row("a", ["v": 1])]))
+    try await fixture.engine.sync()
+    #expect(fixture.http.calls.count == 4)
+    #expect(try await fixture.engine.checkpoint().cursor == "9")
+    await fixture.engine.dispose()
+  }
+
   @Test func aForgottenCheckpointIsReadAgainAtOnce() async throws {
     let fixture = try await EngineFixture()
     try await fixture.engine.seedCheckpoint("7")

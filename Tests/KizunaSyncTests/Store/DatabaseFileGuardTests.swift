@@ -36,8 +36,8 @@ import Testing
       #expect(files.loss() == nil)
       take(path + part.1, deed)
       for await _ in signs { if files.loss() != nil { break } }
-      #expect(files.loss() == .init(part: part.0, isReplaced: deed == .replace))
-      #expect(files.sentence(.init(part: part.0, isReplaced: deed == .replace), unsent: 0).contains(path + part.1))
+      #expect(files.loss() == .init(part: part.0, manner: deed == .replace ? .replaced : .gone))
+      #expect(files.sentence(.init(part: part.0, manner: deed == .replace ? .replaced : .gone), unsent: 0).contains(path + part.1))
       files.cancel()
     }
   }
@@ -52,7 +52,7 @@ import Testing
       try files.watch { continuation.yield() }
       rename(folder + "/data", folder + "/elsewhere")
       for await _ in signs { if files.loss() != nil { break } }
-      #expect(files.loss() == .init(part: .database, isReplaced: false))
+      #expect(files.loss() == .init(part: .database, manner: .gone))
       files.cancel()
     }
   }
@@ -74,7 +74,7 @@ import Testing
       symlink("data/b.db", folder + "/new.db")
       rename(folder + "/new.db", folder + "/link.db")
       for await _ in signs { if files.loss() != nil { break } }
-      #expect(files.loss() == .init(part: .database, isReplaced: true))
+      #expect(files.loss() == .init(part: .database, manner: .replaced))
       files.cancel()
     }
   }
@@ -99,8 +99,8 @@ import Testing
 
   @Test func theSentenceTellsWhatIsLost() {
     let files = DatabaseFileGuard(path: "/nowhere/a.db")
-    let one = files.sentence(.init(part: .database, isReplaced: false), unsent: 1)
+    let one = files.sentence(.init(part: .database, manner: .gone), unsent: 1)
     #expect(one.contains("/nowhere/a.db was deleted or moved away") && one.contains("one write that was not sent"))
-    #expect(files.sentence(.init(part: .database, isReplaced: true), unsent: 3).contains("3 writes that were not sent"))
+    #expect(files.sentence(.init(part: .database, manner: .replaced), unsent: 3).contains("3 writes that were not sent"))
   }
 }
