@@ -46,10 +46,9 @@ import Testing
   }
 
   /// `: > file` and `cp other file` keep the file and destroy what is in it.
-  @Test(arguments: ["", "no database, whatever SQLite may think of it, and longer than a header: " + String(repeating: "x", count: 8192)])
+  @Test(arguments: ["", String(repeating: "no database", count: 1000)])
   func aDatabaseThatIsOverwrittenInPlaceEndsTheEngine(bytes: String) async throws {
     try await withEngine { file, engine in
-      file.sql.close()
       // What was committed is in the file, and nothing of it in the log.
       let other = try PlainDatabase(file.path)
       try other.run("PRAGMA wal_checkpoint(TRUNCATE)")

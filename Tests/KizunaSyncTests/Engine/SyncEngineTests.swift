@@ -238,7 +238,7 @@ import Testing
     try await fixture.engine.seedCheckpoint("7")
     for _ in 0..<3 {
       fixture.http.enqueue(
-        EngineFixture.page(cursor: "7", hasMore: true, rows: [EngineFixture.row("a", ["v": 1])]))
+        EngineFixture.page(cursor: "7", rows: [EngineFixture.row("a", ["v": 1])], hasMore: true))
     }
     try await fixture.engine.sync()
     #expect(fixture.http.calls.count == 3)
