@@ -141,7 +141,7 @@ final class RowWriter {
     for position in layout.syncedPositions where cells[position] == .absent {
       statement.bindNull(at: parameters[position])
     }
-    try bindKey(item, bytes)
+    guard try bindKey(item, bytes) else { return false }
     do {
       try statement.run()
     } catch let error as SQLiteError where error.isConstraint && replica.database.isInTransaction {
@@ -253,13 +253,16 @@ final class RowWriter {
     return isNegative ? (value == 0 ? nil : -value) : value
   }
 
-  private func bindKey(_ item: PullPage.Item, _ bytes: UnsafeRawBufferPointer) throws {
+  /// - Returns: false for a key that the table cannot hold.
+  private func bindKey(_ item: PullPage.Item, _ bytes: UnsafeRawBufferPointer) throws -> Bool {
     if isTextKey, item.isPlainKey {
       let text = UnsafeRawBufferPointer(rebasing: bytes[(item.pk.lowerBound + 1)..<(item.pk.upperBound - 1)])
-      return statement.bind(borrowedText: text, at: parameters[layout.keyPositions[0]])
+      statement.bind(borrowedText: text, at: parameters[layout.keyPositions[0]])
+      return true
     }
     let cells = try layout.keyCells(item.key(in: bytes))
     for (position, cell) in zip(layout.keyPositions, cells) { statement.bind(cell, at: parameters[position]) }
+    return layout.reasonAgainst(cells) == nil
   }
 
   private func noteAbsent(_ item: PullPage.Item, _ bytes: UnsafeRawBufferPointer) throws {

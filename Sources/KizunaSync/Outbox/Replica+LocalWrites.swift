@@ -33,6 +33,9 @@ extension Replica {
     try refuseForbidden(write, layout.config)
     fillOwner(&write, layout)
     let pk = try settleKey(&write, layout)
+    if write.op != .delete, let reason = layout.reasonAgainst(layout.keyCells(pk)) {
+      throw KizunaSyncError(.localConstraint, "\(write.table) cannot hold the row: \(reason)")
+    }
     do {
       return try database.savepoint { try perform(write, pk: pk) }
     } catch {

@@ -107,6 +107,15 @@ final class Database {
     return Statement(self, handle: prepared, sql: sql)
   }
 
+  /// The collation by which a column compares where a statement names none.
+  func collation(of column: String, in table: String) throws -> String {
+    var name: UnsafePointer<CChar>?
+    guard sqlite3_table_column_metadata(handle, "main", table, column, nil, &name, nil, nil, nil) == SQLITE_OK else {
+      throw lastError(nil)
+    }
+    return name.map { String(cString: $0) } ?? "BINARY"
+  }
+
   // MARK: The write-ahead log
 
   /// Pages after which the log is copied into the database, SQLite's own default.

@@ -105,7 +105,11 @@ extension Replica {
       }
       return cell
     }
-    for (position, cell) in zip(layout.keyPositions, layout.keyCells(pk)) {
+    let key = layout.keyCells(pk)
+    if let reason = layout.reasonAgainst(key) {
+      throw SQLiteError(code: SQLITE_MISMATCH, message: reason, sql: nil)
+    }
+    for (position, cell) in zip(layout.keyPositions, key) {
       if let index = layout.syncedPositions.firstIndex(of: position) { cells[index] = cell }
     }
     try database.run(layout.upsert, cells)

@@ -126,24 +126,6 @@ extension Replica {
       .text(table))
   }
 
-  /// The configured key must be the primary key or have a unique index, or rows could not be told apart.
-  private func checkKey(_ table: String, _ config: KizunaSyncTableConfig) throws {
-    let columns = try tableColumns(table).map(\.name)
-    let missing = config.key.filter { !columns.contains($0) }
-    guard missing.isEmpty else {
-      throw KizunaSyncError(
-        .configInvalid,
-        "the table \(table) has no column \(missing.joined(separator: ", ")), which its configured key names")
-    }
-    let isUnique = try uniqueSets(table).contains { Set($0.map(\.column)) == Set(config.key) && !$0.isEmpty }
-    guard isUnique else {
-      throw KizunaSyncError(
-        .configInvalid,
-        "the key of table \(table) is configured as (\(config.key.joined(separator: ", "))), but the table has neither a primary key nor a unique index on exactly these columns"
-      )
-    }
-  }
-
   // MARK: Tables that were dropped
 
   /// - Throws: `STORE_BUSY` while the table may still come back by itself.

@@ -197,9 +197,12 @@ final class Replica {
     let types = Dictionary(
       try database.map("SELECT name, type FROM pragma_table_info(?)", [.text(table)]) { ($0.string(0), $0.string(1)) },
       uniquingKeysWith: { first, _ in first })
-    let declared = columns.map { column in
+    let declared = try columns.map { column in
       var column = column
-      column.declared = ColumnAffinity(declaredType: types[column.name] ?? "")
+      let type = types[column.name] ?? ""
+      // Only for this type it makes a difference.
+      let isStrict = try type.uppercased() == "ANY" && database.isStrict(table)
+      column.declared = ColumnAffinity(declaredType: type, isStrict: isStrict)
       if column.isKey { column.affinity = column.declared }
       return column
     }

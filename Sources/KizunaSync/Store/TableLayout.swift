@@ -21,9 +21,14 @@ final class TableLayout {
     var declared: ColumnAffinity = .none
 
     /// A key column whose values are integers, for certain.
-    var holdsIntegers: Bool { kind == .number && isFirm || affinity == .integer || affinity == .numeric }
+    var holdsIntegers: Bool { kind == .number && isFirm || affinity == .integer }
     /// A key column in which integers stand as integers: one declared as text keeps them as text.
     var storesIntegers: Bool { affinity != .text && (kind == .number || holdsIntegers) }
+
+    /// A key text that would not stand in the column as it is: `1e3` and `01` become other keys.
+    func alters(_ part: String) -> Bool {
+      affinity == .integer && ColumnAffinity.looksNumeric(part) && Int64(part).map { String($0) } != part
+    }
   }
 
   let name: String
@@ -107,15 +112,24 @@ final class TableLayout {
     }
   }
 
-  /// The cells of the key columns, in key order, as they stand in the table.
+  /// The cells of the key columns, in key order, as they stand in the table. NULL, which no row matches, is what the
+  /// table cannot keep as it is.
   func keyCells(_ pk: String) -> [SQLiteValue] {
     let parts = keyPositions.count == 1 ? [pk] : RowKey.parts(of: pk, count: keyPositions.count) ?? []
     return zip(keyPositions, parts).map { position, part in
       if columns[position].storesIntegers, let integer = Int64(part), String(integer) == part {
         return .integer(integer)
       }
-      return .text(part)
+      return columns[position].alters(part) ? .null : .text(part)
     }
+  }
+
+  /// Why the table cannot hold a row of this key, though the server has one: it would become the row of another key.
+  func reasonAgainst(_ key: [SQLiteValue]) -> String? {
+    guard let index = key.firstIndex(where: \.isNull) else { return nil }
+    let column = columns[keyPositions[index]].name
+    return
+      "the key column \(column) holds integers, and this key is another spelling of a number; declare \(column) as TEXT"
   }
 
   // MARK: SQL
@@ -135,12 +149,12 @@ final class TableLayout {
 
   /// Writes a row of the server: parameters in the order of `syncedPositions`. An equal row is not touched, so that an
   /// app's update triggers fire for real changes only. `1` and `1.0` are equal to SQLite's operators, but not to an
-  /// app that divides by them.
+  /// app that divides by them. The alias keeps a table named `excluded` apart from SQLite's name for the new values.
   private(set) lazy var upsert: String = {
     let names = syncedPositions.map { SQL.name(columns[$0].name) }
     let others = syncedPositions.filter { !columns[$0].isKey }.map { SQL.name(columns[$0].name) }
     func differs(_ column: String) -> String {
-      let (old, new) = ("\(quoted).\(column)", "excluded.\(column)")
+      let (old, new) = ("stored.\(column)", "excluded.\(column)")
       return "\(old) IS NOT \(new) OR typeof(\(old)) <> typeof(\(new))"
     }
     let action =
@@ -148,7 +162,7 @@ final class TableLayout {
       ? "DO NOTHING"
       : "DO UPDATE SET " + others.map { "\($0) = excluded.\($0)" }.joined(separator: ", ") + " WHERE "
         + others.map(differs).joined(separator: " OR ")
-    return "INSERT INTO \(quoted)(\(names.joined(separator: ", "))) VALUES (\(SQL.parameters(names.count))) "
+    return "INSERT INTO \(quoted) AS stored(\(names.joined(separator: ", "))) VALUES (\(SQL.parameters(names.count))) "
       + "ON CONFLICT(\(keyColumns)) \(action)"
   }()
 }

@@ -164,6 +164,23 @@ import Testing
     ("CREATE TABLE todos(id TEXT, name TEXT)", "neither a primary key nor a unique index"),
     ("CREATE TABLE todos(id TEXT PRIMARY KEY, name TEXT); CREATE UNIQUE INDEX u ON todos(lower(name))", "expression"),
     ("CREATE TABLE todos(id TEXT PRIMARY KEY, price REAL)", "rounds"),
+    ("CREATE TABLE todos(id TEXT COLLATE nocase PRIMARY KEY)", "column id of table todos has the collation nocase"),
+    ("CREATE TABLE todos(id TEXT COLLATE RTRIM PRIMARY KEY)", "RTRIM"),
+    ("CREATE TABLE todos(id TEXT COLLATE NOCASE, a); CREATE UNIQUE INDEX i ON todos(id COLLATE BINARY)", "NOCASE"),
+    ("CREATE TABLE todos(id TEXT, a); CREATE UNIQUE INDEX i ON todos(id COLLATE NOCASE)", "index i on the key"),
+    (
+      "CREATE TABLE todos(id TEXT PRIMARY KEY); CREATE UNIQUE INDEX i ON todos(id COLLATE NOCASE)", "index i on the key"
+    ),
+    ("CREATE TABLE todos(id TEXT, gone); CREATE UNIQUE INDEX i ON todos(id) WHERE gone IS NULL", "is partial"),
+    ("CREATE TABLE todos(id STRING PRIMARY KEY)", "declared STRING"),
+    ("CREATE TABLE todos(id REAL PRIMARY KEY)", "declared REAL"),
+    ("CREATE TABLE todos(id DECIMAL(10,2) PRIMARY KEY)", "declare it TEXT"),
+    ("CREATE TABLE todos(id BOOLEAN PRIMARY KEY)", "declared BOOLEAN"),
+    ("CREATE TABLE todos(id UUID PRIMARY KEY)", "declared UUID"),
+    ("CREATE TABLE todos(id ANY PRIMARY KEY)", "declared ANY"),
+    ("CREATE TABLE todos(id BLOB PRIMARY KEY) STRICT", "declared BLOB"),
+    ("CREATE TABLE todos(a TEXT PRIMARY KEY, id TEXT AS (a) STORED UNIQUE)", "generated column"),
+    ("CREATE TABLE todos(a TEXT PRIMARY KEY, id TEXT AS (a))", "generated column"),
   ])
   func aTableThatDoesNotFitIsRefusedWithTheReason(script: String, reason: String) throws {
     try withScratchFolder { folder in
@@ -176,6 +193,70 @@ import Testing
       #expect(error?.code == "CONFIG_INVALID")
       #expect(error?.message.contains(reason) == true, "\(error?.message ?? "")")
     }
+  }
+
+  @Test(arguments: [
+    "CREATE TABLE todos(id TEXT PRIMARY KEY, a)", "CREATE TABLE todos(id PRIMARY KEY, a)",
+    "CREATE TABLE todos(id BLOB PRIMARY KEY, a)", "CREATE TABLE todos(id VARCHAR(36) PRIMARY KEY, a)",
+    "CREATE TABLE todos(id TEXT COLLATE BINARY PRIMARY KEY, a TEXT COLLATE NOCASE)",
+    "CREATE TABLE todos(id TEXT, a); CREATE UNIQUE INDEX whole ON todos(id); "
+      + "CREATE UNIQUE INDEX part ON todos(id) WHERE a = 1",
+    "CREATE TABLE todos(id ANY PRIMARY KEY, a ANY) STRICT", "CREATE TABLE todos(id TEXT PRIMARY KEY, a INT) STRICT",
+  ])
+  func everySpellingOfAKeyIsARowOfItsOwn(script: String) throws {
+    try withScratchFolder { folder in
+      let keys = ["Abc", "ABC", "abc ", "1e3", "1000", "0123", "123", "1.50", "1.5", "12345678901234567890"]
+      let fixture = try ReplicaFixture(["todos": KizunaSyncTableConfig()], path: folder + "/a.db", preparing: script)
+      try fixture.pull(keys.map { ($0, ["a": 1]) }, cursor: "1")
+      try fixture.pull(keys.map { ($0, ["a": 2]) }, cursor: "2")
+      #expect(try fixture.rows().keys.sorted() == keys.sorted())
+      #expect(try fixture.rows().values.allSatisfy { $0["a"].map { $0 == 2 || $0 == "2" } ?? false })
+      try fixture.pull(tombstones: keys, cursor: "3")
+      #expect(try fixture.rows().isEmpty)
+    }
+  }
+
+  /// What would become another key waits; the row of that other key is not touched.
+  @Test(arguments: ["INTEGER PRIMARY KEY", "INT PRIMARY KEY", "BIGINT UNIQUE", "INT NOT NULL PRIMARY KEY"])
+  func aKeyThatAnIntegerColumnWouldAlterIsParked(declaration: String) throws {
+    try withScratchFolder { folder in
+      let fixture = try ReplicaFixture(
+        ["todos": KizunaSyncTableConfig()], path: folder + "/a.db",
+        preparing: "CREATE TABLE todos(id \(declaration), a)")
+      try fixture.pull([("1000", ["a": 1]), ("7", ["a": 1])], cursor: "1")
+      let odd = ["1e3", "007", "+7", " 7", "1.5", "12345678901234567890", "7.0"]
+      try fixture.pull(odd.map { ($0, ["a": 2]) }, cursor: "2")
+      #expect(try fixture.rows() == ["1000": ["id": 1000, "a": 1], "7": ["id": 7, "a": 1]])
+      #expect(
+        try fixture.database.map("SELECT pk FROM _kizunasync_parked ORDER BY pk") { $0.string(0) } == odd.sorted())
+      #expect(
+        try fixture.database.value("SELECT error FROM _kizunasync_parked")?.text?.contains("declare id as TEXT") == true
+      )
+      #expect(try fixture.queue() == [])
+      try fixture.pull(tombstones: odd, cursor: "3")
+      #expect(try fixture.rows().count == 2)
+      #expect(try !fixture.database.exists("SELECT 1 FROM _kizunasync_parked"))
+      #expect(try fixture.apply(LocalWrite(table: "todos", pk: "007", op: .update, columns: ["a": 3])) == "7")
+      let refused = #expect(throws: KizunaSyncError.self) {
+        try fixture.apply(LocalWrite(table: "todos", pk: "1e3", op: .update, columns: ["a": 3]))
+      }
+      #expect(refused?.code == "LOCAL_CONSTRAINT")
+    }
+  }
+
+  @Test(arguments: ["excluded", "stored", "new", "old", "t", "d", "j", "select", "main", "temp", "a\"b", "it's"])
+  func aTableMayHaveAnyName(name: String) throws {
+    let fixture = try ReplicaFixture([name: KizunaSyncTableConfig()])
+    let quoted = SQL.name(name)
+    try fixture.pull([("k", ["a": 1]), ("l", ["a": 1])], cursor: "1", table: name)
+    try fixture.pull([("k", ["a": 2])], cursor: "2", table: name)
+    #expect(try fixture.rows(name) == ["k": ["id": "k", "a": 2], "l": ["id": "l", "a": 1]])
+    try fixture.sql(
+      "UPDATE \(quoted) SET a = 3 WHERE id = 'k'; INSERT OR REPLACE INTO \(quoted)(id, a) VALUES ('l', 4)")
+    try fixture.sql("UPDATE OR REPLACE \(quoted) SET id = 'l' WHERE id = 'k'; DELETE FROM \(quoted)")
+    #expect(try Set(fixture.queue()).isSuperset(of: ["delete k {}", "delete l {}"]))
+    try fixture.pull(tombstones: ["k", "l"], cursor: "3", table: name)
+    #expect(try fixture.rows(name).isEmpty)
   }
 
   // MARK: Constraints while applying
