@@ -98,10 +98,11 @@ struct KeptChanges {
       }
       let names = changed.keys.sorted()
       do {
-        try database.run(
+        try replica.change(
+          layout,
           "UPDATE \(layout.quoted) SET \(names.map { "\(SQL.name($0)) = ?" }.joined(separator: ", ")) WHERE \(layout.whereKey)",
           names.compactMap { layout.positions[$0] }.map { new[$0] } + layout.keyCells(pk))
-      } catch let error as SQLiteError where error.isConstraint && database.isInTransaction {
+      } catch let error as SQLiteError where replica.isRefusal(error) {
         return
       }
       try journal("u", layout, new: new, old: old)

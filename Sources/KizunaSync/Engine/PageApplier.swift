@@ -5,7 +5,7 @@ final class PageApplier {
   private let replica: Replica
   /// Rows with entries may exist; nothing adds any while the transaction runs.
   private let mayBeDirty: Bool
-  /// Rows that a constraint refused may be waiting; what is written now replaces them.
+  /// Rows that were refused may be waiting; what is written now replaces them.
   private var mayBeParked: Bool
   private var writer: RowWriter?
   /// Rows whose image changed and that must be settled.
@@ -144,8 +144,9 @@ final class RowWriter {
     guard try bindKey(item, bytes) else { return false }
     do {
       try statement.run()
-    } catch let error as SQLiteError where error.isConstraint && replica.database.isInTransaction {
-      return false
+    } catch let error as SQLiteError {
+      if replica.isRefusal(error) { return false }
+      throw replica.judged(error, layout.name)
     }
     try noteAbsent(item, bytes)
     return true

@@ -167,10 +167,11 @@ extension Replica {
     try transaction(generation: position.generation, applying: true) {
       // A transfer from the start is the whole state.
       let isWhole = try isRehydrating() || durableCursor() == "0"
-      var tables = Set(layouts.keys)
+      var tables = Set(layouts.keys).subtracting(setAside.keys)
       if isWhole {
         // What of these is to be kept shows when they are read alone, right after this.
         try changeRereads { $0.everythingWasRead() }
+        try noteSetAside()
         tables.subtract(try database.rereads().tables.keys)
       }
       let applier = try PageApplier(self, tables: tables)
@@ -294,10 +295,11 @@ extension Replica {
   private func reportForeignKeys() throws {
     for layout in layouts.values where !layout.isManaged {
       guard try database.exists("SELECT 1 FROM pragma_foreign_key_list(?)", .text(layout.name)) else { continue }
-      let broken =
-        try database.first(
-          "SELECT count(*) FROM pragma_foreign_key_check(?)", [.text(layout.name)]
-        ) { $0.int(0) } ?? 0
+      // A key that refers to what is no key of the other table cannot be checked.
+      let count = try? database.first(
+        "SELECT count(*) FROM pragma_foreign_key_check(?)", [.text(layout.name)]
+      ) { $0.int(0) }
+      guard let broken = count else { continue }
       guard broken != reportedForeignKeys.updateValue(broken, forKey: layout.name) ?? 0 else { continue }
       log.warning("store.foreign_keys", ["table": .string(layout.name), "rows": .int(broken)])
     }

@@ -14,7 +14,8 @@ extension Replica {
   func nextReread() throws -> RereadPosition? {
     try database.snapshot {
       guard try !isRehydrating(), try durableCursor() != "0" else { return nil }
-      guard let table = try database.rereads().tables.keys.filter({ layouts[$0] != nil }).min() else { return nil }
+      guard let table = try database.rereads().tables.keys.filter({ layouts[$0] != nil && setAside[$0] == nil }).min()
+      else { return nil }
       return RereadPosition(table: table, generation: try generation())
     }
   }
@@ -36,8 +37,10 @@ extension Replica {
   func closeReread(with last: PullPage, at position: RereadPosition) throws -> Int {
     let table = position.table
     let started = SystemClock.monotonic
-    let count = try transaction(generation: position.generation, applying: true) {
-      guard let reread = try database.rereads()[table], layouts[table] != nil else { return 0 }
+    let count: Int? = try transaction(generation: position.generation, applying: true) {
+      guard let reread = try database.rereads()[table], layouts[table] != nil, setAside[table] == nil else {
+        return nil
+      }
       try stageReread(last)
       let applier = try PageApplier(self, tables: [table])
       var kept = try KeptChanges(self, table: table, reread)
@@ -61,6 +64,8 @@ extension Replica {
       try changeRereads { $0.finish(table) }
       return kept.count
     }
+    guard let count else { return 0 }
+    failures[table] = nil
     log.info(
       "store.table_read_again",
       [

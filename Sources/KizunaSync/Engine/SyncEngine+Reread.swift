@@ -69,7 +69,10 @@ extension SyncEngine {
 extension Replica {
   /// Nothing has to be done about the tables before a pull.
   func isInStep() throws -> Bool {
-    try readSchemaCookie() == schemaCookie && tablesToFill.isEmpty && database.meta(.reread).isNull
-      && !isSweepAsked()
+    guard try readSchemaCookie() == schemaCookie, tablesToFill.isEmpty, !isRetryDue, try !isSweepAsked() else {
+      return false
+    }
+    if setAside.isEmpty { return try database.meta(.reread).isNull }
+    return try database.rereads().tables.keys.allSatisfy { setAside[$0] != nil }
   }
 }

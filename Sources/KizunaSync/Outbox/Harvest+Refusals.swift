@@ -91,7 +91,7 @@ extension Harvest {
     try unsendable.keys.compactMap { key, groups in
       let layout = try replica.layout(key.table)
       guard let cells = try database.first(layout.selectRow, key.cells, { $0.row() }) else { return nil }
-      try replica.applying { try database.run(layout.deleteRow, key.cells) }
+      _ = try replica.applying { try replica.changeIfAllowed(layout, layout.deleteRow, key.cells) }
       let parts = key.cells.map { RowKey.part($0) ?? CellCodec.decode($0, kind: nil).stringValue ?? "" }
       let columns = layout.syncedPositions.filter { !layout.columns[$0].isKey && !cells[$0].isNull }
       return refusal(key.table, RowKey.spell(parts), .insert, layout, cells, columns, groups)

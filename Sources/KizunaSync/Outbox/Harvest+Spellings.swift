@@ -82,7 +82,7 @@ extension Harvest {
       try replica.applying {
         if try !moveKey(layout, from: key, to: canonical) {
           try keepLocalCells(layout, from: key, to: canonical)
-          try database.run(layout.deleteRow, key)
+          try replica.changeIfAllowed(layout, layout.deleteRow, key)
         }
       }
     }
@@ -90,19 +90,15 @@ extension Harvest {
 
   /// - Returns: false when a row stands there already, or something in the database is against it.
   private func moveKey(_ layout: TableLayout, from key: [SQLiteValue], to canonical: [SQLiteValue]) throws -> Bool {
-    do {
-      try database.run(layout.moveKey, canonical + key)
-      return database.changes > 0
-    } catch let error as SQLiteError where error.isConstraint && database.isInTransaction {
-      return false
-    }
+    try replica.changeIfAllowed(layout, layout.moveKey, canonical + key) && database.changes > 0
   }
 
   /// What never travels is not settled from the image, so it is carried over here.
   private func keepLocalCells(_ layout: TableLayout, from key: [SQLiteValue], to canonical: [SQLiteValue]) throws {
     for column in layout.columns where column.isLocalOnly && !column.isKey {
       let name = SQL.name(column.name)
-      try database.run(
+      try replica.changeIfAllowed(
+        layout,
         "UPDATE \(layout.quoted) SET \(name) = coalesce((SELECT \(name) FROM \(layout.quoted) WHERE \(layout.whereKey)), "
           + "\(name)) WHERE \(layout.whereKey)", key + canonical)
     }

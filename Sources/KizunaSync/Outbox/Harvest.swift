@@ -275,8 +275,8 @@ extension Harvest {
     guard let column = layout.ownerColumn, let value = visible?[column], !value.isNull else { return }
     let cell = CellCodec.encode(value, kind: layout[column]?.kind)
     let name = SQL.name(column)
-    try database.run(
-      "UPDATE \(layout.quoted) SET \(name) = ? WHERE \(name) IS NULL AND \(layout.whereKey)",
+    try replica.changeIfAllowed(
+      layout, "UPDATE \(layout.quoted) SET \(name) = ? WHERE \(name) IS NULL AND \(layout.whereKey)",
       [cell] + layout.keyCells(id.pk))
   }
 }

@@ -14,7 +14,7 @@ extension Replica {
     while true {
       try harvestNow()
       do {
-        return try bareTransaction(sync: .full, foreignKeys: true) {
+        return try bareTransaction(sync: .full, foreignKeys: true, isRepeatable: false) {
           if try isHarvestPending() { throw JournalGrew() }
           return try body()
         }

@@ -52,6 +52,9 @@ public struct KizunaSyncReplicaStatus: Sendable, Hashable {
   public let ignoredColumns: [String]
   /// Why the tables cannot be synced as they are now; nil when they can.
   public let problem: String?
+  /// Synced tables that cannot take rows as they are now, with the reason and the remedy. The others go on, and these are
+  /// read again from the server when the cause is gone.
+  public let tablesSetAside: [String: String]
   /// Who synchronises the file now; nil when nobody does.
   public let holder: Holder?
 
@@ -174,6 +177,6 @@ public struct KizunaSyncReplicaStatus: Sendable, Hashable {
       lastError: failure.map { LastError(code: $0.code, message: $0.message, at: $0.at) }, rows: rows,
       missingTables: missing, tablesToRead: try database.rereads().tables.keys.sorted(),
       copiedAt: try database.meta(.copiedAt).integer, ignoredColumns: try database.ignoredColumns(),
-      problem: try database.meta(.schemaProblem).text, holder: holder)
+      problem: try database.meta(.schemaProblem).text, tablesSetAside: try database.tablesSetAside(), holder: holder)
   }
 }

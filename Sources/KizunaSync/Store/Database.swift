@@ -107,6 +107,11 @@ final class Database {
     return Statement(self, handle: prepared, sql: sql)
   }
 
+  /// Whether SQLite can compile a statement as the schema is now.
+  func compile(_ sql: String) throws {
+    _ = try prepare(sql)
+  }
+
   /// The collation by which a column compares where a statement names none.
   func collation(of column: String, in table: String) throws -> String {
     var name: UnsafePointer<CChar>?

@@ -50,6 +50,8 @@ enum MetaKey: String {
   case ignoredColumns = "ignored_columns"
   /// Why the tables cannot be followed as they are now, for people.
   case schemaProblem = "schema_problem"
+  /// The tables that are set aside, a JSON object of reasons, see `SetAside`.
+  case setAside = "set_aside"
   case version
 }
 

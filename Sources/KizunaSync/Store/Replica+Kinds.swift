@@ -81,7 +81,8 @@ extension Replica {
       ? ("INTEGER", "typeof(\(key)) = 'text' AND CAST(CAST(\(key) AS INTEGER) AS TEXT) = \(key)")
       : ("TEXT", "typeof(\(key)) = 'integer'")
     try applying {
-      try database.run("UPDATE OR IGNORE \(layout.quoted) SET \(key) = CAST(\(key) AS \(cast)) WHERE \(which)")
+      let sql = "UPDATE OR IGNORE \(layout.quoted) SET \(key) = CAST(\(key) AS \(cast)) WHERE \(which)"
+      if try !changeIfAllowed(layout, sql, []) { try changeRereads { $0.ask(table, keep: .nothing) } }
     }
   }
 
@@ -96,7 +97,11 @@ extension Replica {
     for row in cells {
       let cell = CellCodec.encode(CellCodec.decode(row[0], kind: old), kind: new)
       guard cell != row[0] else { continue }
-      try database.run("UPDATE \(layout.quoted) SET \(name) = ? WHERE \(layout.whereKey)", [cell] + row.dropFirst())
+      let sql = "UPDATE \(layout.quoted) SET \(name) = ? WHERE \(layout.whereKey)"
+      // What is not rewritten here comes again as the server sends it.
+      if try !changeIfAllowed(layout, sql, [cell] + row.dropFirst()) {
+        try changeRereads { $0.ask(layout.name, keep: .nothing) }
+      }
     }
   }
 

@@ -7,7 +7,12 @@ extension Replica {
 
   /// The cells of a row in the layout's order; nil when the table lacks it.
   func cells(_ layout: TableLayout, pk: String) throws -> [SQLiteValue]? {
-    try database.first(layout.selectRow, layout.keyCells(pk)) { $0.row() }
+    do {
+      return try database.first(layout.selectRow, layout.keyCells(pk)) { $0.row() }
+    } catch let error as SQLiteError where setAside[layout.name] != nil && error.primaryCode == SQLITE_ERROR {
+      // It may not even have the columns any more.
+      return nil
+    }
   }
 
   /// The row as a reader sees it; nil when there is none.
@@ -74,22 +79,30 @@ extension Replica {
 
   /// Makes the visible row equal to `row`, or removes it; touches nothing that is equal already.
   ///
-  /// A row that a constraint of this database refuses is parked and reported, and the transaction goes on.
+  /// A row that something in this database refuses, or does not let go, is parked and reported, and the transaction goes
+  /// on.
   func show(_ table: String, pk: String, row: RowMap?, firm: Bool) throws {
-    guard let row else {
-      let layout = try layout(table)
-      try database.run(layout.deleteRow, layout.keyCells(pk))
-      try noteAbsent(table, pk: pk, row: nil)
-      return try unpark(table, pk: pk)
-    }
+    guard setAside[table] == nil else { return }
+    guard let row else { return try hide(table, pk: pk) }
     if firm { try markUnknownColumnsLate(table: table, seen: row) }
     try ensure(row.keys, of: table)
     try learn(row, table: table, firm: firm)
     do {
       try write(table, pk: pk, row: row)
       try unpark(table, pk: pk)
-    } catch let error as SQLiteError where error.isConstraint && database.isInTransaction {
+    } catch let error as SQLiteError where isRefusal(error) {
       try park(table, pk: pk, rowText: JSONWriter.text(.object(row)), error: error)
+    }
+  }
+
+  private func hide(_ table: String, pk: String) throws {
+    let layout = try layout(table)
+    do {
+      try change(layout, layout.deleteRow, layout.keyCells(pk))
+      try noteAbsent(table, pk: pk, row: nil)
+      try unpark(table, pk: pk)
+    } catch let error as SQLiteError where isRefusal(error) {
+      try park(table, pk: pk, rowText: "null", error: error)
     }
   }
 
@@ -112,7 +125,7 @@ extension Replica {
     for (position, cell) in zip(layout.keyPositions, key) {
       if let index = layout.syncedPositions.firstIndex(of: position) { cells[index] = cell }
     }
-    try database.run(layout.upsert, cells)
+    try change(layout, layout.upsert, cells)
     try noteAbsent(table, pk: pk, row: row)
   }
 
@@ -152,7 +165,7 @@ extension Replica {
   private func parkedRows() throws -> [ParkedRow] {
     try database.map("SELECT tbl, pk, row FROM _kizunasync_parked ORDER BY tbl, pk") {
       ParkedRow(table: $0.string(0), pk: $0.string(1), text: $0.string(2))
-    }.filter { layouts[$0.table] != nil }
+    }.filter { layouts[$0.table] != nil && setAside[$0.table] == nil }
   }
 
   private func target(of parked: ParkedRow) throws -> RowMap? {
@@ -168,9 +181,11 @@ extension Replica {
     do {
       try database.savepoint {
         for row in rows {
+          refused = row
           let layout = try layout(row.table)
-          try database.run(layout.deleteRow, layout.keyCells(row.pk))
+          try change(layout, layout.deleteRow, layout.keyCells(row.pk))
         }
+        refused = nil
         for row in rows {
           guard let target = try target(of: row) else { continue }
           refused = row
@@ -179,7 +194,7 @@ extension Replica {
         }
         for row in rows { try unpark(row.table, pk: row.pk) }
       }
-    } catch let error as SQLiteError where error.isConstraint && database.isInTransaction {
+    } catch let error as SQLiteError where isRefusal(error) {
       return refused
     }
     return nil

@@ -10,14 +10,17 @@ extension Replica {
   static let grace: UInt64 = .seconds(2)
 
   /// Brings everything in line with the schema as it is now.
-  /// - Throws: `CONFIG_INVALID` when a table does not fit its configuration, `STORE_BUSY` while one is being replaced.
+  /// - Throws: at the start `CONFIG_INVALID` when a table does not fit its configuration (later such a table is set
+  ///   aside), `STORE_BUSY` while one is being replaced.
   func followSchema() throws {
     do {
       try repairBookkeeping()
       try database.execute(Schema.groupTriggers)
       try removeStrayTriggers()
-      for table in settings.tables.keys.sorted() { try adopt(table) }
+      var problems: [String: String] = [:]
+      for table in settings.tables.keys.sorted() { problems[table] = try adoptOrSayWhyNot(table) }
       try reloadLayouts()
+      try decideWhatIsSetAside(problems)
       schemaProblem = nil
       if try !database.meta(.schemaProblem).isNull { try database.setMeta(.schemaProblem, .null) }
     } catch let error as KizunaSyncError {
@@ -30,6 +33,7 @@ extension Replica {
   /// - Returns: whether it did.
   @discardableResult
   func followSchemaIfChanged() throws -> Bool {
+    if isRetryDue { schemaCookie = -1 }
     guard try readSchemaCookie() != schemaCookie else { return false }
     try bareTransaction(sync: .normal, foreignKeys: false) {}
     return true
@@ -44,6 +48,21 @@ extension Replica {
   }
 
   // MARK: Adoption
+
+  /// - Returns: why a running client must set the table aside.
+  /// - Throws: `CONFIG_INVALID` for the same reasons at the start: then somebody is there to put it right.
+  private func adoptOrSayWhyNot(_ table: String) throws -> String? {
+    if isStarting {
+      try adopt(table)
+      return nil
+    }
+    do {
+      try database.savepoint { try adopt(table) }
+      return nil
+    } catch let error as KizunaSyncError where error.code == ErrorCode.configInvalid.rawValue {
+      return error.message
+    }
+  }
 
   /// Makes the table if the file lacks it, or takes the app's own; then sees to its columns and triggers.
   private func adopt(_ table: String) throws {
@@ -92,8 +111,10 @@ extension Replica {
           "reason":
             "its triggers were gone: it was replaced, or they were dropped; its rows are read again from the server, and what differs is queued",
         ])
+      // Of a table that was set aside it is not known which side is the older one.
+      let keep: Rereads.Keep = try database.tablesSetAside()[table] == nil ? .changes : .rows
       try changeRereads {
-        $0.ask(table, keep: config.syncMode == .readWrite ? .changes : .nothing, fresh: Set(change.came))
+        $0.ask(table, keep: config.syncMode == .readWrite ? keep : .nothing, fresh: Set(change.came))
       }
     } else if try !change.gone.isEmpty || (!change.came.isEmpty && !isManaged(table)) {
       try changeRereads { $0.ask(table, keep: .nothing, fresh: Set(change.came)) }

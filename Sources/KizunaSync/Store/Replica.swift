@@ -48,6 +48,11 @@ final class Replica {
   /// Why the tables could not be followed, and what of it is in the log.
   var schemaProblem: String?
   var reportedSchemaProblem: String?
+  /// Tables that cannot take rows as they are, see `SetAside`, what of it is in the log, and how often in a row a table
+  /// undid a transaction.
+  var setAside: [String: SetAside] = [:]
+  var reportedAside: [String: String] = [:]
+  var failures: [String: Int] = [:]
 
   /// Opens or creates the file, its bookkeeping and its tables.
   /// - Throws: `SQLiteError`, or `KizunaSyncError` with `CONFIG_INVALID` when a table does not fit its configuration.
@@ -90,7 +95,25 @@ final class Replica {
   }
 
   /// `BEGIN IMMEDIATE` … `COMMIT` with fresh layouts, without T0.
+  ///
+  /// A table that undoes the transaction is set aside, and everything is done again without it.
+  /// - Parameter isRepeatable: whether `body` may run again; otherwise the caller learns of the failure.
   func bareTransaction<Result>(
+    sync: Database.Sync, foreignKeys: Bool, isRepeatable: Bool = true, _ body: () throws -> Result
+  ) throws -> Result {
+    for _ in 0...settings.tables.count {
+      do {
+        return try oneTransaction(sync: sync, foreignKeys: foreignKeys, body)
+      } catch let failure as TableFailure {
+        setAside(failure)
+        if !isRepeatable { throw failure.error }
+      }
+    }
+    throw KizunaSyncError(
+      .store, "the triggers of the synced tables undo every transaction; let them use ABORT instead of ROLLBACK")
+  }
+
+  private func oneTransaction<Result>(
     sync: Database.Sync, foreignKeys: Bool, _ body: () throws -> Result
   ) throws -> Result {
     if let lost { throw lost }

@@ -39,6 +39,12 @@ struct Rereads: Equatable {
     tables[table] = Reread(keep: .nothing)
   }
 
+  /// Rows of the server are passed over: what differs from now on may be older than they are.
+  mutating func fallBehind(_ table: String) {
+    let known = tables[table]
+    tables[table] = Reread(keep: min(known?.keep ?? .nothing, .rows), fresh: known?.fresh ?? [])
+  }
+
   mutating func finish(_ table: String) {
     tables[table] = nil
   }

@@ -16,6 +16,9 @@ struct SQLiteError: Error, Equatable, Sendable, CustomStringConvertible {
   /// The row does not fit the table. SQLite has a code of its own for a text in an `INTEGER PRIMARY KEY`.
   var isConstraint: Bool { primaryCode == SQLITE_CONSTRAINT || primaryCode == SQLITE_MISMATCH }
 
+  /// It is about the values, or what triggers and checks make of them; not about the file, its locks or the disk.
+  var isOfTheRow: Bool { isConstraint || primaryCode == SQLITE_ERROR || primaryCode == SQLITE_TOOBIG }
+
   var description: String {
     "SQLite error \(code): \(message)" + (sql.map { " in \"\($0)\"" } ?? "")
   }

@@ -41,14 +41,20 @@ enum StoreFailure {
         .store, "reading or writing \(file) failed (\(error.message), code \(error.code)); check the disk")
     case SQLITE_CONSTRAINT:
       return KizunaSyncError(.localConstraint, error.message)
+    case SQLITE_ERROR where error.message.hasPrefix(missingTable + "main."):
+      // That is how SQLite names what a trigger or a view needs.
+      let table = error.message.dropFirst(missingTable.count + "main.".count)
+      return KizunaSyncError(
+        .store,
+        "a trigger or view in \(file) needs the table \(table), which is not there; put it back, or correct what needs it"
+      )
     case SQLITE_ERROR where error.message.hasPrefix(missingTable):
       let table = error.message.dropFirst(missingTable.count)
       return KizunaSyncError(
         .store,
         "the table \(table) was dropped from \(file); the next run makes it again and reads its rows from the server")
     default:
-      return KizunaSyncError(
-        .store, "\(error.message) (SQLite code \(error.code))" + (error.sql.map { " in: \($0)" } ?? ""))
+      return KizunaSyncError(.store, "\(file) refused a statement: \(error.message) (SQLite code \(error.code))")
     }
   }
 

@@ -60,6 +60,11 @@ enum StatusVerb {
     for table in status.tablesToRead where status.rows[table] != nil {
       tables[table] = ["rows": .int(status.rows[table] ?? 0), "reading_again": true]
     }
+    for (table, reason) in status.tablesSetAside {
+      guard case .object(var entry)? = tables[table] else { continue }
+      entry["set_aside"] = .string(reason)
+      tables[table] = .object(entry)
+    }
     return tables
   }
 
@@ -104,10 +109,13 @@ enum StatusVerb {
       let note = isRead ? ", to be read again from the server" : ""
       lines.append("table       \(table), \(Counted.of(rows, "row"))\(note)")
     }
+    for (table, reason) in status.tablesSetAside.sorted(by: { $0.key < $1.key }) {
+      lines.append("set aside   \(table): \(reason)")
+    }
     if !status.ignoredColumns.isEmpty {
       lines.append("left out    \(status.ignoredColumns.joined(separator: ", ")); the database has no such column")
     }
-    for table in status.missingTables {
+    for table in status.missingTables where status.tablesSetAside[table] == nil {
       lines.append(
         "table       \(table) was dropped; the next run or sync makes it again and reads its rows from the server")
     }
