@@ -53,6 +53,7 @@ struct UserApp {
   var pressReset: () -> Void
   var subscribe: () async throws -> @Sendable () -> Void
   var events: () -> [KizunaSyncEngineEvent]
+  var typed: () async throws -> Bool
 
   static let all = [
     UserApp(
@@ -62,7 +63,8 @@ struct UserApp {
       todos: { UserCodeSwift5Mode.TodoListModel() }, status: { UserCodeSwift5Mode.SyncStatusModel() },
       pressReset: { UserCodeSwift5Mode.SyncStatusButtons.reset() },
       subscribe: { try await UserCodeSwift5Mode.basicSubscription() },
-      events: { UserCodeSwift5Mode.EventLog.shared.events }),
+      events: { UserCodeSwift5Mode.EventLog.shared.events },
+      typed: { try await UserCodeSwift5Mode.typedTodosWork() }),
     UserApp(
       name: "Swift 6", client: { UserCodeSwift6Mode.kizunasync }, supabase: { UserCodeSwift6Mode.supabase },
       scheduler: { UserCodeSwift6Mode.syncScheduler }, usage: { UserCodeSwift6Mode.Usage.syncScheduler },
@@ -70,7 +72,8 @@ struct UserApp {
       todos: { UserCodeSwift6Mode.TodoListModel() }, status: { UserCodeSwift6Mode.SyncStatusModel() },
       pressReset: { UserCodeSwift6Mode.SyncStatusButtons.reset() },
       subscribe: { try await UserCodeSwift6Mode.basicSubscription() },
-      events: { UserCodeSwift6Mode.EventLog.shared.events }),
+      events: { UserCodeSwift6Mode.EventLog.shared.events },
+      typed: { try await UserCodeSwift6Mode.typedTodosWork() }),
     UserApp(
       name: "Swift 6, main actor by default", client: { UserCodeMainActorMode.kizunasync },
       supabase: { UserCodeMainActorMode.supabase }, scheduler: { UserCodeMainActorMode.syncScheduler },
@@ -79,6 +82,7 @@ struct UserApp {
       todos: { UserCodeMainActorMode.TodoListModel() }, status: { UserCodeMainActorMode.SyncStatusModel() },
       pressReset: { UserCodeMainActorMode.SyncStatusButtons.reset() },
       subscribe: { try await UserCodeMainActorMode.basicSubscription() },
-      events: { UserCodeMainActorMode.EventLog.shared.events }),
+      events: { UserCodeMainActorMode.EventLog.shared.events },
+      typed: { try await UserCodeMainActorMode.typedTodosWork() }),
   ]
 }

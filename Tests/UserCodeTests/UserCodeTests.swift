@@ -131,4 +131,14 @@ import Testing
     scheduler.stop()
     await client.dispose()
   }
+
+  /// Rows of the app's own types, in every mode.
+  @Test(arguments: 0..<3)
+  func typedRowsNeedNoCast(mode: Int) async throws {
+    let app = UserApp.all[mode]
+    let client = ClientDefaults.$http.withValue(Self.transports[mode]) { app.client() }
+    try await client.create(.init(tables: ["todos": .init(columns: ["done": .boolean])]))
+    #expect(try await app.typed())
+    await client.dispose()
+  }
 }

@@ -92,6 +92,14 @@ public final class KizunaSyncSelectBuilder: KizunaSyncFilterBuilder, @unchecked 
     return CSVText.text(answer.rows, columns: projection)
   }
 
+  /// The rows for an app's own type.
+  func typed(_ cardinality: QueryPlan.Cardinality) async throws -> [RowMap] {
+    guard !head, !count else {
+      throw KizunaSyncError(.localUnsupported, "typed reads answer rows and no count; leave head and count out")
+    }
+    return try await run(cardinality).0.rows
+  }
+
   private func run(_ cardinality: QueryPlan.Cardinality) async throws -> (QueryAnswer, Chain) {
     let chain = try settled()
     let countOnly = head && cardinality == .many

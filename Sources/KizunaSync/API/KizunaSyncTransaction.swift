@@ -19,8 +19,11 @@ public final class KizunaSyncTransaction {
   /// - Returns: its key text, minted where a lone `id` is left out.
   @discardableResult
   public func insert(into table: String, _ columns: [String: Any]) throws -> String {
-    try session.apply(
-      LocalWrite(table: table, op: .insert, columns: PlainValue.json(from: columns, at: table), group: group))
+    try insert(into: table, columns: PlainValue.json(from: columns, at: table))
+  }
+
+  func insert(into table: String, columns: RowMap) throws -> String {
+    try session.apply(LocalWrite(table: table, op: .insert, columns: columns, group: group))
   }
 
   /// Updates or deletes one row.
@@ -52,9 +55,12 @@ public final class KizunaSyncTransaction {
 
   /// Reads with a plan; sees the writes made so far.
   public func query(table: String, plan: [String: Any] = [:]) throws -> [[String: Any]] {
+    RowShape.rows(try rows(table: table, plan: plan), stripNulls: false)
+  }
+
+  func rows(table: String, plan: [String: Any]) throws -> [RowMap] {
     let parsed = try QueryPlanParser.plan(PlainValue.json(from: plan, at: "plan"))
-    let answer = try QueryRunner(database: session.reader.database, layout: session.currentLayout(table)).answer(parsed)
-    return RowShape.rows(answer.rows, stripNulls: false)
+    return try QueryRunner(database: session.reader.database, layout: session.currentLayout(table)).answer(parsed).rows
   }
 }
 

@@ -8,15 +8,26 @@ public final class KizunaSyncWriteBuilder: KizunaSyncFilterBuilder, @unchecked S
   private let transforms: [String: JSONValue]?
   private let precondition: [String: JSONValue]?
 
-  init(
+  convenience init(
     _ table: KizunaSyncTable, _ op: KizunaSyncOp, columns: [String: Any], transforms: [String: Any]?,
     precondition: [String: Any]?
+  ) {
+    let name = table.name
+    self.init(
+      table, op, columns: Result { try PlainValue.json(from: columns, at: name) }, transforms: transforms,
+      precondition: precondition)
+  }
+
+  /// - Parameter columns: their refusal is thrown when the chain runs.
+  init(
+    _ table: KizunaSyncTable, _ op: KizunaSyncOp, columns: Result<[String: JSONValue], any Error>,
+    transforms: [String: Any]?, precondition: [String: Any]?
   ) {
     self.op = op
     let name = table.name
     let parsed = Result {
       (
-        try PlainValue.json(from: columns, at: name), try transforms.map { try PlainValue.json(from: $0, at: name) },
+        try columns.get(), try transforms.map { try PlainValue.json(from: $0, at: name) },
         try precondition.map { try PlainValue.json(from: $0, at: name) }
       )
     }
@@ -95,7 +106,9 @@ public final class KizunaSyncWriteSelectBuilder: @unchecked Sendable {  // every
     try await rows(.maybeSingle).first.map { RowShape.row($0, stripNulls: strips.withLock { $0 }) } ?? NSNull()
   }
 
-  private func rows(_ cardinality: QueryPlan.Cardinality) async throws -> [RowMap] {
+  var table: String { write.table.name }
+
+  func rows(_ cardinality: QueryPlan.Cardinality) async throws -> [RowMap] {
     let projection = try Projection.columns(columns)
     return try await write.table.client.write(write.request(cardinality), returning: .rows(projection)).rows
   }
