@@ -11,6 +11,8 @@ struct FilterCompiler {
     var arguments: [SQLiteValue] = []
     /// The condition is true for the rows of the filter and for no others. Otherwise it is true for those and some more.
     var isExact = true
+    /// An index on a column of it can narrow the rows to a range.
+    var isRange = false
 
     static let never = Condition(sql: "0")
     static let always = Condition(sql: "1")
@@ -67,7 +69,8 @@ struct FilterCompiler {
     guard arguments.count <= Self.mostValues else { return .undecided }
     return Condition(
       sql: "(" + compiled.map(\.sql).joined(separator: " \(word) ") + ")", arguments: arguments,
-      isExact: compiled.allSatisfy(\.isExact))
+      isExact: compiled.allSatisfy(\.isExact),
+      isRange: word == "AND" ? compiled.contains(where: \.isRange) : compiled.allSatisfy(\.isRange))
   }
 
   // MARK: Leaves
@@ -77,7 +80,10 @@ struct FilterCompiler {
   }
 
   private func either(_ left: Condition, _ right: Condition) -> Condition {
-    Condition(
+    // A constant beside it would keep SQLite from the index.
+    if left == .never { return right }
+    if right == .never { return left }
+    return Condition(
       sql: "(\(left.sql) OR \(right.sql))", arguments: left.arguments + right.arguments,
       isExact: left.isExact && right.isExact)
   }
@@ -143,22 +149,38 @@ struct FilterCompiler {
     return .real(double)
   }
 
+  /// SQLite puts numbers before texts and texts before blobs, and an index likewise; here a number and a text compare as
+  /// texts. So the two sides of `''` are asked for separately, each a range an index can find. `+` keeps a declared type
+  /// from turning the operand into a number, and the index away.
   private func range(_ column: TableLayout.Column, _ sign: String, _ value: JSONValue) -> Condition {
     let name = SQL.name(column.name)
-    guard isNative(column) else { return Condition(sql: "\(name) IS NOT NULL", isExact: false) }
+    let undecided = Condition(sql: "\(name) IS NOT NULL", isExact: false)
+    guard isNative(column) else { return undecided }
     switch value {
     case .number(let number):
-      guard let native = Self.native(number) else { return Condition(sql: "\(name) IS NOT NULL", isExact: false) }
+      guard let native = Self.native(number) else { return undecided }
       return Condition(
-        sql: "CASE typeof(\(name)) WHEN 'text' THEN \(name) \(sign) ? COLLATE BINARY ELSE +\(name) \(sign) ? END",
-        arguments: [.text(number.lexeme), native])
-    case .string(let text):
-      // How a number reads as text is not left to SQLite.
+        sql: "((\(name) \(sign) ? AND \(name) < '') OR (\(name) >= '' AND +\(name) \(sign) ? COLLATE BINARY))",
+        arguments: [native, .text(number.lexeme)], isRange: true)
+    case .string(let text) where Self.looksNumeric(text):
       return Condition(
-        sql: "CASE typeof(\(name)) WHEN 'text' THEN \(name) \(sign) ? COLLATE BINARY ELSE \(name) IS NOT NULL END",
+        sql: "(\(name) < '' OR (\(name) >= '' AND +\(name) \(sign) ? COLLATE BINARY) OR \(name) >= x'')",
         arguments: [.text(text)], isExact: false)
-    default: return Condition(sql: "\(name) IS NOT NULL", isExact: false)
+    case .string(let text):
+      // How a number or a blob reads as text is not left to SQLite.
+      let others = sign.hasPrefix(">") ? "\(name) < ''" : "\(name) >= x''"
+      return Condition(
+        sql: "(\(name) \(sign) ? COLLATE BINARY OR \(others))", arguments: [.text(text)], isExact: false,
+        isRange: true)
+    default: return undecided
     }
+  }
+
+  /// Whether a column declared as a number would take this text for one (SQLite's documentation on datatypes, §3).
+  private static func looksNumeric(_ text: String) -> Bool {
+    text.utf8.contains { (0x30...0x39).contains($0) }
+      && text.utf8.allSatisfy { (0x30...0x39).contains($0) || "+-.eE \t\n\u{B}\u{C}\r".utf8.contains($0) }
+      && Double(TextMatch.trimmed(text)) != nil
   }
 
   private func isIn(_ column: TableLayout.Column, _ values: [JSONValue], _ wanted: Bool) -> Condition {

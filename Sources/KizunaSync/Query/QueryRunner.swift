@@ -75,6 +75,12 @@ struct QueryRunner {
     return count
   }
 
+  /// The statement a plan becomes, and its arguments.
+  func statement(_ plan: QueryPlan) -> (sql: String, arguments: [SQLiteValue]) {
+    let select = Select(plan, layout)
+    return (select.sql, select.condition.arguments)
+  }
+
   /// Calls `body` for each row that passes, until it returns false.
   private func scan(_ select: Select, _ body: (Match) throws -> Bool) throws {
     let mayBeAbsent = try database.exists(
@@ -126,7 +132,10 @@ private struct Select {
       filter, orders: plan.orders, numericColumns: Set(layout.columns.filter { $0.kind == .numeric }.map(\.name)))
     hasOrders = !plan.orders.isEmpty
     var sql = "SELECT \(layout.allColumns) FROM \(layout.quoted) WHERE \(condition.sql)"
-    if let order = Self.order(plan.orders, layout) {
+    // Sorted by the key without its index, where a range finds the rows: all of them are wanted, so nothing is gained by
+    // walking along the key, and SQLite would take that for less work.
+    let sortsRange = condition.isRange && plan.orders.isEmpty && plan.limit == nil
+    if let order = Self.order(plan.orders, layout, key: sortsRange ? "+" : "") {
       isOrdered = true
       sql += " ORDER BY \(order)"
     } else {
@@ -136,7 +145,7 @@ private struct Select {
   }
 
   /// The order as SQL, keys last; nil where SQLite would order otherwise.
-  private static func order(_ orders: [QueryPlan.Order], _ layout: TableLayout) -> String? {
+  private static func order(_ orders: [QueryPlan.Order], _ layout: TableLayout, key prefix: String) -> String? {
     // The text of a composite key is not ordered like its columns.
     guard layout.keyPositions.count == 1, let position = layout.keyPositions.first else { return nil }
     var terms: [String] = []
@@ -152,7 +161,7 @@ private struct Select {
     }
     let key = layout.columns[position]
     let name = SQL.name(key.name)
-    terms.append(key.kind == .text ? "\(name) COLLATE BINARY" : "CAST(\(name) AS TEXT) COLLATE BINARY")
+    terms.append(prefix + (key.kind == .text ? "\(name) COLLATE BINARY" : "CAST(\(name) AS TEXT) COLLATE BINARY"))
     return terms.joined(separator: ", ")
   }
 }

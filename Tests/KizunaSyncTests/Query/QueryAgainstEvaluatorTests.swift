@@ -70,7 +70,9 @@ import Testing
     }
   }
 
-  func check(key: [String], seed: UInt64, id: (Int) -> [String: JSONValue]) async throws {
+  func check(
+    key: [String], seed: UInt64, path: String? = nil, id: (Int) -> [String: JSONValue]
+  ) async throws {
     var random = SeededRandom(seed)
     let client = KizunaSyncClient()
     try await client.create(
@@ -79,7 +81,7 @@ import Testing
           "t": .init(
             key: key,
             columns: ["t": .text, "n": .number, "b": .boolean, "j": .json, "p": .numeric])
-        ]))
+        ], databasePath: path))
     for index in 0..<40 {
       var row = id(index)
       for column in ["t", "n", "b", "j", "p", "m"] { row[column] = Self.cell(column, &random) }
@@ -115,6 +117,23 @@ import Testing
   @Test(arguments: UInt64(7)...9)
   func integerKeys(seed: UInt64) async throws {
     try await check(key: ["id"], seed: seed) { ["id": .int($0 * 7 - 20)] }
+  }
+
+  /// SQLite turns values into the declared type, also operands of comparisons.
+  @Test(arguments: UInt64(13)...18)
+  func tablesOfTheApp(seed: UInt64) async throws {
+    let types = [["TEXT", "INTEGER", "NUMERIC"], ["VARCHAR(9)", "REAL", "INTEGER"], ["NUMERIC", "TEXT", "TEXT"]][
+      Int(seed % 3)]
+    try await withScratchFolder { folder in
+      let sql = try PlainDatabase(folder + "/a.db")
+      try sql.run(
+        """
+        CREATE TABLE t(id TEXT NOT NULL PRIMARY KEY, t \(types[0]), n \(types[1]), b BOOLEAN, j JSON, p, m \(types[2]));
+        CREATE INDEX t_t ON t(t); CREATE INDEX t_n ON t(n); CREATE INDEX t_m ON t(m);
+        """)
+      sql.close()
+      try await check(key: ["id"], seed: seed, path: folder + "/a.db") { _ in [:] }
+    }
   }
 
   @Test(arguments: UInt64(10)...12)
