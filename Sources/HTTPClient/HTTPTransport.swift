@@ -20,6 +20,8 @@ public struct HTTPRequest: Sendable {
   public var connectTimeout: UInt64
   /// A longer answer is cut off and fails with `.tooLarge`.
   public var maximumResponseBytes: Int
+  /// An answer that is too long is read far enough to tell what it begins with, and the error has that as its `head`.
+  package var keepsHead = false
 
   public init(
     method: String, url: String, headers: [HTTPHeader] = [], body: [UInt8]? = nil, timeout: UInt64 = 30_000_000_000,
@@ -75,18 +77,26 @@ public struct HTTPResponse: Sendable {
 }
 
 /// Why no answer came. The message names host and port at most, never the path, the query or a header.
-public struct HTTPError: Error, Hashable, Sendable, CustomStringConvertible {
+public struct HTTPError: Error, Hashable, Sendable, CustomStringConvertible, CustomReflectable {
   public enum Kind: String, Sendable {
     case invalidURL, unresolved, unreachable, timeout, tls, proxy, tooLarge, connectionLost, other
   }
 
   public let kind: Kind
   public let message: String
+  /// How an answer that is too long begins, if that was asked for. Never shown: it may hold rows.
+  package let head: [UInt8]
 
   public init(_ kind: Kind, _ message: String) {
+    self.init(kind, message, head: [])
+  }
+
+  package init(_ kind: Kind, _ message: String, head: [UInt8]) {
     self.kind = kind
     self.message = message
+    self.head = head
   }
 
   public var description: String { message }
+  public var customMirror: Mirror { Mirror(self, children: ["kind": kind, "message": message]) }
 }

@@ -226,6 +226,34 @@ import Testing
     }
   }
 
+  /// For whoever wants to know what it was about, whether its length is known from the start or not.
+  @Test(arguments: [true, false]) func theHeadOfALongAnswerIsKeptOnDemand(announced: Bool) async throws {
+    try await with(server: { _, connection in
+      let text = "begin" + String(repeating: "x", count: 100_000)
+      if announced {
+        connection.answer(200, text)
+      } else {
+        connection.write("HTTP/1.1 200 OK\r\n\r\n")
+        connection.write(text)
+        connection.waitForClose()
+      }
+      return .close
+    }) { client, server in
+      for (limit, count) in [(1_000, 1_000), (50_000, 16 << 10)] {
+        var request = HTTPRequest(method: "GET", url: server.url, maximumResponseBytes: limit)
+        let plain = await failure { try await client.send(request) }
+        #expect(plain?.kind == .tooLarge && plain?.head == [])
+        request.keepsHead = true
+        let error = await failure { try await client.send(request) }
+        #expect(error?.kind == .tooLarge && error?.head.count == count)
+        #expect(error?.head.starts(with: "beginx".utf8) == true)
+        var shown = ""
+        dump(error, to: &shown)
+        #expect(!shown.contains("head"), "\(shown)")
+      }
+    }
+  }
+
   @Test func anAnswerOfExactlyTheLimitPasses() async throws {
     try await with(server: { _, connection in
       connection.answer(200, String(repeating: "x", count: 1000))

@@ -96,7 +96,8 @@ final class CurlHandle {
     set(CURLOPT_TIMEOUT_MS, Self.milliseconds(request.timeout))
     set(CURLOPT_CONNECTTIMEOUT_MS, Self.milliseconds(request.connectTimeout))
     // Known lengths are refused before the first byte of the body; the rest is counted as it comes.
-    _ = kd_curl_setopt_off(easy, CURLOPT_MAXFILESIZE_LARGE, curl_off_t(max(request.maximumResponseBytes, 1)))
+    let longest = request.keepsHead ? 0 : max(request.maximumResponseBytes, 1)
+    _ = kd_curl_setopt_off(easy, CURLOPT_MAXFILESIZE_LARGE, curl_off_t(longest))
     errorText[0] = 0
     if transfer.route != route { setRoute(transfer.route) }
   }
@@ -196,7 +197,8 @@ final class CurlHandle {
         systemError: Int32(truncatingIfNeeded: long(CURLINFO_OS_ERRNO)),
         verification: long(CURLINFO_SSL_VERIFYRESULT), proxyStatus: long(CURLINFO_HTTP_CONNECTCODE),
         proxyCode: long(CURLINFO_PROXY_ERROR), detail: String(cString: errorText))
-      return .failure(failure.error(host: transfer.route.label, proxy: transfer.route.proxy?.label))
+      let error = failure.error(host: transfer.route.label, proxy: transfer.route.proxy?.label)
+      return .failure(error.kind == .tooLarge ? HTTPError(error.kind, error.message, head: transfer.head) : error)
     }
     let received = SystemClock.monotonic
     let afterSending = max(0, off(CURLINFO_TOTAL_TIME_T) - off(CURLINFO_PRETRANSFER_TIME_T))

@@ -16,12 +16,18 @@ final class CurlTransfer: @unchecked Sendable {  // handed over once, through th
   private(set) var headers: [HTTPHeader] = []
   private(set) var body: [UInt8] = []
   private(set) var isTooLarge = false
+  /// The answer's length is known, and it is too long.
+  private var isAnnouncedTooLarge = false
   /// Sent a second time, on a new connection.
   var isRepeated = false
   var hasBegunAnswer: Bool { headerBytes > 0 }
   /// The empty line after the headers came. libcurl takes a connection that ends among the headers for an answer.
   private(set) var hasAllHeaders = false
   private var headerBytes = 0
+
+  /// How an answer that is too long begins, if somebody wants to know.
+  var head: [UInt8] { request.keepsHead && isTooLarge ? Array(body.prefix(Self.headBytes)) : [] }
+  private static let headBytes = 16 << 10
 
   /// More than any honest server sends in headers.
   private static let maximumHeaderBytes = 256 << 10
@@ -64,16 +70,19 @@ final class CurlTransfer: @unchecked Sendable {  // handed over once, through th
     let name = String(decoding: line[..<colon], as: UTF8.self)
     let value = String(decoding: Self.trimmed(line[(colon + 1)...]), as: UTF8.self)
     headers.append(HTTPHeader(name, value))
-    if name.lowercased() == "content-length", let length = Int(value), length <= request.maximumResponseBytes {
-      body.reserveCapacity(min(length, 1 << 20))
+    if name.lowercased() == "content-length", let length = Int(value) {
+      isAnnouncedTooLarge = length > request.maximumResponseBytes
+      if !isAnnouncedTooLarge { body.reserveCapacity(min(length, 1 << 20)) }
     }
     return true
   }
 
   /// Takes a piece of the body, decompressed; false stops the transfer.
   func receive(body piece: UnsafeRawBufferPointer) -> Bool {
-    guard piece.count <= request.maximumResponseBytes - body.count else {
+    let room = request.maximumResponseBytes - body.count
+    guard piece.count <= room, !isAnnouncedTooLarge || body.count + piece.count < Self.headBytes else {
       isTooLarge = true
+      body.append(contentsOf: piece.prefix(max(0, room)))
       return false
     }
     body.append(contentsOf: piece)

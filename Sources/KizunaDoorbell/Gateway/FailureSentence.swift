@@ -10,6 +10,8 @@ enum FailureSentence {
   static func of(_ error: KizunaSyncError, last exchange: ObservedHTTP.Exchange?) -> String {
     guard let exchange, speaksOfServer(error) else { return error.message }
     switch exchange.outcome {
+    // Whose answer is too large is not all there is to say of it.
+    case .failed(let failure) where failure.kind == .tooLarge: return error.message
     case .failed(let failure): return failure.message
     case .answered(let status, _) where (200..<300).contains(status): return error.message
     case .answered(let status, let code):
@@ -26,7 +28,8 @@ enum FailureSentence {
     }
   }
 
-  private static func meaning(_ exchange: ObservedHTTP.Exchange, status: Int, code: String) -> String {
+  /// What an answer means and what to do about it, without what was said with it.
+  static func meaning(_ exchange: ObservedHTTP.Exchange, status: Int, code: String) -> String {
     switch exchange.refusal {
     case .key: return "the server refused the publishable key; check publishableKey"
     case .expired: return "the access token has expired; get a new one, and check this machine's clock"

@@ -67,6 +67,7 @@ extension GatewayError {
       case .remote:
         switch exchange?.outcome {
         case .answered where exchange?.refusal != nil: .authentication
+        case .failed(let failure) where failure.kind == .tooLarge: .other
         case .failed: .unreachable
         case .answered(let status, _) where status >= 500 || status == 408 || status == 429: .unreachable
         default: .other

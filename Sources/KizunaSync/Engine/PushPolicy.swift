@@ -59,6 +59,9 @@ struct PageLimit: Equatable {
   /// What to send as `limit`, if anything.
   var value: Int? { reduced ?? configured }
 
+  /// A page of one row is asked for.
+  var isSmallest: Bool { value == 1 }
+
   /// - Returns: false when a page of one row is too large already.
   mutating func halve() -> Bool {
     let current = value ?? Self.assumed

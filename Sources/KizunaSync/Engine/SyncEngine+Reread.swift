@@ -22,8 +22,8 @@ extension SyncEngine {
       do {
         guard let found = try await reread(position) else { return hasFound }
         if found > 0 { hasFound = true }
-      } catch let failure as RemoteFailure where failure.kind == .tooLarge && pageLimit.halve() {
-        log.warning("sync.page_too_large", ["limit": .int(pageLimit.value ?? 0)])
+      } catch let failure as RemoteFailure where failure.kind == .tooLarge {
+        try askForLess(failure, tables: [position.table])
       }
     }
   }
@@ -38,7 +38,7 @@ extension SyncEngine {
       // Without the client's id: the server may note by it how far this client has come.
       let request = PullRequest(
         buckets: [bucket], cursor: cursor, clientID: nil, schemaVersion: config.schemaVersion, limit: pageLimit.value)
-      let response = try await call("pull", body: request.body())
+      let response = try await call("pull", body: request.body(), keepsHead: pageLimit.isSmallest)
       let page: PullPage
       do {
         page = try PullPage(checking: response.body)

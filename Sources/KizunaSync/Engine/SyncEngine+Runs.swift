@@ -237,10 +237,26 @@ extension SyncEngine {
             return
           }
         }
-      } catch let failure as RemoteFailure where failure.kind == .tooLarge && pageLimit.halve() {
-        log.warning("sync.page_too_large", ["limit": .int(pageLimit.value ?? 0)])
+      } catch let failure as RemoteFailure where failure.kind == .tooLarge {
+        try askForLess(failure, tables: buckets().map(\.table))
       }
     }
+  }
+
+  /// A page was too large: the next one is half as long.
+  /// - Throws: a failure that names the row, when the page had only one.
+  func askForLess(_ failure: RemoteFailure, tables: [String]) throws {
+    if pageLimit.halve() {
+      log.warning("sync.page_too_large", ["limit": .int(pageLimit.value ?? 0)])
+      return
+    }
+    let row = failure.oversizedRow
+    log.warning(
+      "sync.row_too_large",
+      [
+        "table": .string(row?.table ?? tables.joined(separator: " or ")), "key": .string(orNull: row?.pk),
+      ])
+    throw failed(.oneRowTooLarge(failure, tables: tables))
   }
 
   /// One request.
@@ -253,11 +269,12 @@ extension SyncEngine {
     let response: HTTPResponse
     let page: PullPage
     do {
-      response = try await call("pull", body: request.body())
+      response = try await call("pull", body: request.body(), keepsHead: pageLimit.isSmallest)
       page = try PullPage(checking: response.body)
     } catch let failure as RemoteFailure {
-      // What was staged may belong to a transfer the server has forgotten: start from the checkpoint again.
-      try self.replica().dropStaging()
+      // What was staged may belong to a transfer the server has forgotten: start from the checkpoint again. A page that was
+      // too large says nothing of the kind, and to start again would lead to the same row for ever.
+      if failure.kind != .tooLarge { try self.replica().dropStaging() }
       throw failed(failure)
     }
     pageLimit.succeeded()

@@ -321,14 +321,14 @@ actor SyncEngine {
 
   /// Sends one request.
   /// - Throws: `RemoteFailure`, `CancellationError`.
-  func call(_ function: String, body: [UInt8]) async throws -> HTTPResponse {
+  func call(_ function: String, body: [UInt8], keepsHead: Bool = false) async throws -> HTTPResponse {
     guard let remote else { throw KizunaSyncError(.engineUnavailable, "no server is configured") }
     let token = try requireToken()
     // On this thread as well, so that no other one stands between the engine and the transport: naming the actor makes
     // the task inherit it, and the preference brings an answer straight back.
     let task = Task(executorPreference: thread) { [self] in
       assertIsolated()
-      return try await remote.call(function, body: body, token: token)
+      return try await remote.call(function, body: body, token: token, keepsHead: keepsHead)
     }
     inFlight = task
     defer { inFlight = nil }

@@ -1,11 +1,16 @@
 import HostKit
 
 /// The arguments of `pull` (Kizuna wire contract §4.1).
-struct PullRequest: Equatable, Sendable {
-  struct Bucket: Equatable, Sendable {
+package struct PullRequest: Equatable, Sendable {
+  package struct Bucket: Equatable, Sendable {
     var table: String
     /// Bucket column → value; empty for the whole table.
     var params: [String: JSONValue]
+
+    package init(table: String, params: [String: JSONValue]) {
+      self.table = table
+      self.params = params
+    }
   }
 
   var buckets: [Bucket]
@@ -16,13 +21,21 @@ struct PullRequest: Equatable, Sendable {
   /// Left out when nil: the server's default holds.
   var limit: Int?
 
+  package init(buckets: [Bucket], cursor: String, clientID: String? = nil, schemaVersion: Int, limit: Int? = nil) {
+    self.buckets = buckets
+    self.cursor = cursor
+    self.clientID = clientID
+    self.schemaVersion = schemaVersion
+    self.limit = limit
+  }
+
   static func json(_ bucket: Bucket) -> JSONValue {
     ["table": .string(bucket.table), "params": .object(bucket.params)]
   }
 
   static func json(_ buckets: [Bucket]) -> JSONValue { .array(buckets.map(json)) }
 
-  func body() -> [UInt8] {
+  package func body() -> [UInt8] {
     var object: [String: JSONValue] = [
       "buckets": Self.json(buckets), "cursor": .string(cursor), "schema_version": .int(schemaVersion),
     ]

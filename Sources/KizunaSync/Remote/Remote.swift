@@ -2,13 +2,13 @@ import HTTPClient
 import HostKit
 
 /// The two server functions over HTTP (Kizuna wire contract §2).
-struct Remote: Sendable {
+package struct Remote: Sendable {
   let base: String
   let publishableKey: String
   let schema: String
   let http: any HTTPTransport
 
-  init(_ config: KizunaSyncRemoteConfig, http: any HTTPTransport) {
+  package init(_ config: KizunaSyncRemoteConfig, http: any HTTPTransport) {
     var base = config.url
     while base.hasSuffix("/") { base.removeLast() }
     self.base = base
@@ -18,11 +18,14 @@ struct Remote: Sendable {
   }
 
   /// Sends one request and returns the 2xx answer.
+  /// - Parameter keepsHead: a failure with an answer that is too large tells the row it begins with.
   /// - Throws: `RemoteFailure`, or `CancellationError`.
-  func call(_ function: String, body: [UInt8], token: String) async throws -> HTTPResponse {
+  func call(_ function: String, body: [UInt8], token: String, keepsHead: Bool = false) async throws -> HTTPResponse {
     let response: HTTPResponse
     do {
-      response = try await http.send(request(function, body: body, token: token))
+      var request = request(function, body: body, token: token)
+      request.keepsHead = keepsHead
+      response = try await http.send(request)
     } catch let error as HTTPError {
       throw RemoteFailure.transport(error, function: function)
     }
@@ -30,7 +33,8 @@ struct Remote: Sendable {
     return response
   }
 
-  func request(_ function: String, body: [UInt8], token: String) -> HTTPRequest {
+  /// The request of one call, body included.
+  package func request(_ function: String, body: [UInt8], token: String) -> HTTPRequest {
     var headers = [HTTPHeader("Authorization", "Bearer \(token)")]
     if !publishableKey.isEmpty { headers.append(HTTPHeader("apikey", publishableKey)) }
     headers += [

@@ -26,12 +26,21 @@ package struct RemoteFailure: Error, Sendable, Equatable {
   /// The SQLSTATE or PostgREST code of the answer.
   package let serverCode: String?
   package let status: Int?
+  /// The row that a page which is too large begins with, if the answer tells.
+  let oversizedRow: OversizedRow?
 
   package init(_ kind: Kind, _ error: KizunaSyncError, serverCode: String? = nil, status: Int? = nil) {
+    self.init(kind, error, serverCode: serverCode, status: status, oversizedRow: nil)
+  }
+
+  init(
+    _ kind: Kind, _ error: KizunaSyncError, serverCode: String? = nil, status: Int? = nil, oversizedRow: OversizedRow?
+  ) {
     self.kind = kind
     self.error = error
     self.serverCode = serverCode
     self.status = status
+    self.oversizedRow = oversizedRow
   }
 
   /// An answer came, so the network is not to blame.
@@ -74,7 +83,25 @@ package struct RemoteFailure: Error, Sendable, Equatable {
     if error.kind == .invalidURL {
       return RemoteFailure(.malformed, KizunaSyncError(.configInvalid, error.message))
     }
-    return RemoteFailure(kind, KizunaSyncError(.remote, "kizunasync.\(function) failed: \(error.message)"))
+    return RemoteFailure(
+      kind, KizunaSyncError(.remote, "kizunasync.\(function) failed: \(error.message)"),
+      oversizedRow: OversizedRow(head: error.head))
+  }
+
+  /// A page of one row was too large: nothing smaller can be asked for.
+  /// - Parameter tables: those that were asked for.
+  static func oneRowTooLarge(_ failure: RemoteFailure, tables: [String]) -> RemoteFailure {
+    let row = failure.oversizedRow
+    let place = row?.table ?? tables.joined(separator: " or ")
+    let sentence =
+      row.map { "the row \($0.pk) of \(place) is too large by itself to be read" }
+      ?? "a row of \(place) is too large by itself to be read, and the server does not tell which"
+    return RemoteFailure(
+      failure.kind,
+      KizunaSyncError(
+        .remote,
+        "\(sentence), and nothing after it is; make it smaller on the server, or hide its large column from users"),
+      serverCode: failure.serverCode, status: failure.status, oversizedRow: row)
   }
 
   static func malformed(_ code: ErrorCode, _ message: String) -> RemoteFailure {
