@@ -74,7 +74,7 @@ let tests: [Target] = [
     name: "KizunaDoorbellTests",
     dependencies: [
       "HTTPClient", "HostKit", "KizunaDoorbell", "KizunaSync", "KizunaSyncTestSupport", "LocalStack",
-      "SupabaseRealtime",
+      "PhoenixChannels", "SupabaseRealtime", "SupabaseSession",
     ]),
   .testTarget(
     name: "LocalStackTests",

@@ -2,11 +2,11 @@ import Glibc
 import HostKit
 
 /// Finds the address to connect to. Everything here blocks and runs on a thread of its own.
-enum AddressResolver {
+package enum AddressResolver {
   /// One address of a host, as numbers.
-  struct Address: Sendable, Hashable {
-    let text: String
-    let isIPv6: Bool
+  package struct Address: Sendable, Hashable {
+    package let text: String
+    package let isIPv6: Bool
   }
 
   /// Whether the host is already an address.
@@ -33,7 +33,8 @@ enum AddressResolver {
     }
   }
 
-  static func addresses(of host: String) -> Result<[Address], RealtimeTransportFailure> {
+  /// All addresses of a host, or why it has none.
+  package static func addresses(of host: String) -> Result<[Address], RealtimeTransportFailure> {
     var hints = addrinfo()
     hints.ai_family = AF_UNSPEC
     hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
