@@ -13,7 +13,9 @@ import Testing
   ) -> KizunaSyncReplicaStatus {
     KizunaSyncReplicaStatus(
       cursor: "7", clientID: nil, outboxDepth: oldest == nil ? 0 : 1, oldestWrite: oldest, rejections: rejections,
-      overwrites: 0, parkedRows: parked, softBlock: block, lastSyncAt: nil, lastError: error, rows: ["todos": 3],
+      overwrites: 0, parkedRows: parked, softBlock: block, lastSyncAt: nil, lastSweepAt: nil, hiddenRowsKept: 0,
+      clockOffset: nil,
+      lastError: error, rows: ["todos": 3],
       missingTables: missing, tablesToRead: [], copiedAt: nil, ignoredColumns: [], problem: problem, holder: nil)
   }
 

@@ -76,7 +76,10 @@ import Testing
   /// Overwrites the middle of the file, with the log copied into it first.
   private func damage(_ path: String) throws {
     let sql = try PlainDatabase(path)
-    try sql.run("PRAGMA wal_checkpoint(TRUNCATE)")
+    // The middle of the file is the middle of this table.
+    try sql.run(
+      "CREATE TABLE big(x); WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 2000) "
+        + "INSERT INTO big SELECT randomblob(1000) FROM n; PRAGMA wal_checkpoint(TRUNCATE)")
     sql.close()
     let handle = try FileHandle(forUpdating: URL(fileURLWithPath: path))
     let size = try handle.seekToEnd()

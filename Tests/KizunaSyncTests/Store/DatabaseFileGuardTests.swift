@@ -37,7 +37,9 @@ import Testing
       take(path + part.1, deed)
       for await _ in signs { if files.loss() != nil { break } }
       #expect(files.loss() == .init(part: part.0, manner: deed == .replace ? .replaced : .gone))
-      #expect(files.sentence(.init(part: part.0, manner: deed == .replace ? .replaced : .gone), unsent: 0).contains(path + part.1))
+      #expect(
+        files.sentence(.init(part: part.0, manner: deed == .replace ? .replaced : .gone), unsent: 0).contains(
+          path + part.1))
       files.cancel()
     }
   }
@@ -101,6 +103,7 @@ import Testing
     let files = DatabaseFileGuard(path: "/nowhere/a.db")
     let one = files.sentence(.init(part: .database, manner: .gone), unsent: 1)
     #expect(one.contains("/nowhere/a.db was deleted or moved away") && one.contains("one write that was not sent"))
-    #expect(files.sentence(.init(part: .database, manner: .replaced), unsent: 3).contains("3 writes that were not sent"))
+    #expect(
+      files.sentence(.init(part: .database, manner: .replaced), unsent: 3).contains("3 writes that were not sent"))
   }
 }
