@@ -162,7 +162,7 @@ public struct KizunaSyncReplicaStatus: Sendable, Hashable {
       // A view in its place would be counted as well, and may fail.
       let exists = try database.exists(
         "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ? COLLATE NOCASE", .text(table))
-      if exists { rows[table] = try count("SELECT count(*) FROM \(SQL.name(table))") } else { missing.append(table) }
+      if exists { rows[table] = try database.countRows(of: table) } else { missing.append(table) }
     }
     return KizunaSyncReplicaStatus(
       cursor: try database.meta(.cursor).text ?? "0", clientID: try database.meta(.clientID).text,
@@ -178,5 +178,17 @@ public struct KizunaSyncReplicaStatus: Sendable, Hashable {
       missingTables: missing, tablesToRead: try database.rereads().tables.keys.sorted(),
       copiedAt: try database.meta(.copiedAt).integer, ignoredColumns: try database.ignoredColumns(),
       problem: try database.meta(.schemaProblem).text, tablesSetAside: try database.tablesSetAside(), holder: holder)
+  }
+}
+
+extension Database {
+  /// SQLite counts in the smallest index, which may need a collation that is not known here.
+  fileprivate func countRows(of table: String) throws -> Int {
+    func count(_ hint: String) throws -> Int {
+      try first("SELECT count(*) FROM \(SQL.name(table))\(hint)") { $0.int(0) } ?? 0
+    }
+    do { return try count("") } catch let error as SQLiteError where error.isOfTheRow {
+      return try count(" NOT INDEXED")
+    }
   }
 }

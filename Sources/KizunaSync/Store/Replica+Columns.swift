@@ -143,7 +143,8 @@ extension Replica {
   // MARK: Columns
 
   func hasRows(_ table: String) throws -> Bool {
-    try database.exists("SELECT 1 FROM \(SQL.name(table)) LIMIT 1")
+    // An index may need a collation that is not known here.
+    try database.exists("SELECT 1 FROM \(SQL.name(table)) NOT INDEXED LIMIT 1")
   }
 
   /// Records a column of the table and makes room for it in the journal.

@@ -41,6 +41,11 @@ import Testing
         repair: declaration("title TEXT CHECK (mine(title))", "title TEXT") + "PRAGMA schema_version = 9100",
         names: ["the declaration of the table todos", "the function mine"]),
       Breakage(
+        testDescription: "a unique index has a collation of its own",
+        cause: declaration("slug TEXT", "slug TEXT COLLATE mine") + "PRAGMA schema_version = 9000",
+        repair: declaration("slug TEXT COLLATE mine", "slug TEXT") + "PRAGMA schema_version = 9100",
+        names: ["the collation mine"]),
+      Breakage(
         testDescription: "a trigger undoes the transaction",
         cause: "CREATE TRIGGER app BEFORE INSERT ON todos WHEN NEW.id = 'c' BEGIN SELECT RAISE(ROLLBACK, 'no'); END",
         repair: "DROP TRIGGER app", names: ["the trigger app on todos", "it says: no", "ABORT"]),
