@@ -16,7 +16,8 @@ import Testing
       overwrites: 0, parkedRows: parked, softBlock: block, lastSyncAt: nil, lastSweepAt: nil, hiddenRowsKept: 0,
       clockOffset: nil,
       lastError: error, rows: ["todos": 3],
-      missingTables: missing, tablesToRead: [], copiedAt: nil, ignoredColumns: [], problem: problem, holder: nil)
+      missingTables: missing, tablesToRead: [], copiedAt: nil, ignoredColumns: [], problem: problem,
+      tablesSetAside: [:], holder: nil)
   }
 
   private func write(age: Int64) -> KizunaSyncReplicaStatus.OldestWrite {

@@ -62,7 +62,9 @@ import Testing
       try await file.serve("b", ["title": "short"])
       try await engine.sync()
       #expect(try file.rows() == ["a:a", "b:short", "c:c"])
-      // And the pages are as long as before.
+      // And the pages grow again.
+      try await file.serve("d", ["title": "d"])
+      try await engine.sync()
       #expect(file.transport.calls.last?.json?["limit"] != 1)
       await engine.dispose()
     }
