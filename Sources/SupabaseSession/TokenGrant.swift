@@ -33,7 +33,22 @@ enum TokenGrant: Sendable, Equatable {
     let body = try? JSONValue(parsing: response.body)
     switch response.status {
     case 200..<300:
-      if let token = body?["access_token"]?.stringValue, !token.isEmpty {
+      if body?.objectValue == nil {
+        self = .failed(
+          SessionFailure(
+            .transient,
+            "the sign-in at \(host) was answered with something that is not a JSON object, so another program answers at "
+              + "this address; check url, or sign in to this network if it asks for that"))
+      } else if let token = body?["access_token"]?.stringValue, !token.isEmpty,
+        let wrong = SecretText.problem(token, .token)
+      {
+        // In a header it would end the header; no request could be made with it.
+        self = .failed(
+          SessionFailure(
+            .authentication,
+            "\(host) answered the sign-in with an access token that cannot be used: it \(wrong); check the auth service there"
+          ))
+      } else if let token = body?["access_token"]?.stringValue, !token.isEmpty {
         self = .granted(
           accessToken: token, refreshToken: body?["refresh_token"]?.stringValue.map(Secret.init),
           expiresIn: body?["expires_in"]?.intValue)

@@ -24,6 +24,33 @@ import Testing
     }
   }
 
+  /// A group that no server takes is refused in one run, says why, and is not spelled write by write.
+  @Test func aGroupOverTheServersLimitSaysSo() async throws {
+    try await Stack.with { stack in
+      try await Scratch.with { scratch in
+        let database = scratch.path + "/a.db"
+        let file = try scratch.write("a.json", stack.configuration(database: database))
+        #expect(try await Binaries.doorbell("sync", "--config", file).code == ExitCode.ok.rawValue)
+        try PlainSQL.run(
+          database,
+          "BEGIN IMMEDIATE; INSERT INTO _kizunasync_group VALUES ('big'); "
+            + "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 600) "
+            + "INSERT INTO todos(title) SELECT 'x' FROM n; DELETE FROM _kizunasync_group; COMMIT;")
+        let sync = try await Binaries.doorbell("sync", "--config", file)
+        #expect(sync.code == ExitCode.workLeft.rawValue)
+        #expect(
+          sync.errors.contains { $0.contains("reason=TOO_MANY_WRITES") && $0.contains("600 writes") }, "\(sync.errors)")
+        let list = try await Binaries.doorbell("outbox", "list", "--config", file)
+        #expect(
+          list.output.contains { $0.contains("TOO_MANY_WRITES: ") && $0.contains("600 writes") && $0.contains("500") })
+        let retry = try await Binaries.doorbell("outbox", "retry", "--config", file, "--all")
+        #expect(retry.output.count == 1)
+        #expect(retry.output.first?.contains(" as 600 writes: ") == true)
+        #expect(retry.output.first?.hasSuffix(" and 597 more") == true)
+      }
+    }
+  }
+
   /// The whole way of a write that the server refuses, beside a run: it is listed, queued again, refused again, given up.
   @Test func aRefusedWriteIsListedRetriedAndDiscarded() async throws {
     try await Stack.with { stack in

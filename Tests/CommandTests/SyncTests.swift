@@ -188,6 +188,22 @@ import Testing
     }
   }
 
+  /// Each has its turn, however many there are.
+  @Test func manyAtOnceAllDeliver() async throws {
+    try await Stack.with { stack in
+      try await Scratch.with { scratch in
+        let file = try scratch.write("a.json", stack.configuration(database: scratch.path + "/a.db"))
+        let syncs = try (0..<8).map { _ in
+          try ChildProcess(executable: Binaries.doorbell, arguments: ["sync", "--config", file])
+        }
+        for sync in syncs {
+          let ending = await sync.ending()
+          #expect(ending.code == ExitCode.ok.rawValue, "\(ending.errors)")
+        }
+      }
+    }
+  }
+
   /// A signal would end an app that does not expect it. This process is one.
   @Test func anAppThatHoldsTheDatabaseIsNotSignalled() async throws {
     try await Stack.with { stack in

@@ -63,6 +63,27 @@ import Testing
     await session.stop()
   }
 
+  /// It would end the header it is put into, so that no request leaves; that is not the network's fault.
+  @Test(arguments: ["e30.e30.a\r\nX: y", "e30.e30.a\n", "e30 e30"])
+  func aTokenThatNoHeaderCanCarryIsNamed(token: String) async throws {
+    server.then { _ in HTTPResponse(status: 200, body: JSONWriter.data(["access_token": .string(token)])) }
+    let session = try session()
+    let failure = await failure(session)
+    #expect(failure?.kind == .authentication)
+    #expect(failure?.message.contains("an access token that cannot be used") == true)
+    #expect(failure?.message.contains("e30") == false)
+    await session.stop()
+  }
+
+  @Test func anotherProgramAtTheAddressIsNamed() async throws {
+    server.then { _ in HTTPResponse(status: 200, body: Array("<html>sign in</html>".utf8)) }
+    let session = try session()
+    let failure = await failure(session)
+    #expect(failure?.kind == .transient)
+    #expect(failure?.message.contains("another program answers at this address; check url") == true)
+    await session.stop()
+  }
+
   @Test func aTokenIsReplacedAMinuteBeforeItsEndWithoutBeingAsked() async throws {
     server.then(AuthServer.grants("one", refresh: "r1"))
     server.then(AuthServer.grants("two", refresh: "r2"))

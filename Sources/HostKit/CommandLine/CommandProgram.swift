@@ -63,6 +63,15 @@ public struct CommandProgram: Sendable {
 
   /// - Parameter arguments: without the program's name.
   public func run(_ arguments: [String]) async -> ExitCode {
+    let code = await outcome(arguments)
+    // Who asked for a result and did not get it must not take it for a success; other failures were told already.
+    guard code == .ok || code == .workLeft, let reason = StandardStreams.lostOutput else { return code }
+    StandardStreams.printError(
+      "\(name): standard output could not be written: \(String(cString: strerror(reason))); the result is lost")
+    return .failure
+  }
+
+  private func outcome(_ arguments: [String]) async -> ExitCode {
     do {
       let (command, rest) = try choose(arguments)
       guard let command else {

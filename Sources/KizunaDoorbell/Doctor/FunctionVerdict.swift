@@ -1,5 +1,6 @@
 import HTTPClient
 import HostKit
+import KizunaSync
 
 /// What the server's answer to a call of `pull` or `push` says about it.
 enum FunctionVerdict {
@@ -26,7 +27,8 @@ enum FunctionVerdict {
     // Whether a batch may be empty is not written anywhere; refused or not, the function is there and was called.
     if check == .push, code == "22023" { return .ok(.push, "kizunasync.push is there and may be called") }
     let said = "kizunasync.\(exchange.function) answered HTTP \(status)" + (code.map { ", \($0)" } ?? "")
-    let parts = Finding.split(FailureSentence.meaning(exchange, status: status, code: code ?? ""))
+    let parts = Finding.split(
+      ServerAnswer(status: status, code: code, refusal: exchange.refusal).meaning)
     return .failed(
       check, exitCode(exchange, status: status, code: code), "\(said): \(parts.text)",
       remedy: parts.remedy ?? "see the server's log", for: table)

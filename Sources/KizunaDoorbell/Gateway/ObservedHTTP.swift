@@ -1,5 +1,6 @@
 import HTTPClient
 import HostKit
+import KizunaSync
 
 /// Passes requests on and remembers how the last call of a server function went: when it was sent and answered, and
 /// whether the server could be reached and accepted the credentials.
@@ -14,12 +15,7 @@ package final class ObservedHTTP: HTTPTransport {
     case failed(HTTPError)
   }
 
-  /// Why a server refused the credentials of a call.
-  package enum Refusal: Sendable, Hashable {
-    case key, expired
-    /// The access token for another reason, or no reason was given.
-    case token
-  }
+  package typealias Refusal = ServerAnswer.Refusal
 
   /// One call of `pull` or `push`. Times are `CLOCK_MONOTONIC` nanoseconds, 0 where unknown.
   package struct Exchange: Sendable, Hashable {
@@ -29,6 +25,8 @@ package final class ObservedHTTP: HTTPTransport {
     package var outcome: Outcome
     /// Set when the answer is about the credentials and not about what was asked.
     package var refusal: Refusal?
+    /// A success that is no JSON: whoever answered is not the server.
+    package var isForeign = false
   }
 
   private let inner: any HTTPTransport
@@ -60,14 +58,13 @@ package final class ObservedHTTP: HTTPTransport {
     guard let function = Self.function(of: request.url) else { return try await inner.send(request) }
     do {
       let response = try await inner.send(request)
-      let body = Self.body(of: response)
-      let code = Self.code(body)
-      if (200..<300).contains(response.status) { accepted.withLock { $0 = true } }
+      let answer = ServerAnswer(response)
+      if (200..<300).contains(response.status), Self.beginsAsObject(response.body) { accepted.withLock { $0 = true } }
       note(
         Exchange(
           function: function, sentAt: response.requestSentAt, receivedAt: response.responseReceivedAt,
-          outcome: .answered(status: response.status, code: code),
-          refusal: Self.refusal(response.status, code: code, message: body?["message"]?.stringValue)))
+          outcome: .answered(status: answer.status, code: answer.code), refusal: answer.refusal,
+          isForeign: (200..<300).contains(response.status) && !Self.beginsAsObject(response.body)))
       return response
     } catch {
       if let error = error as? HTTPError {
@@ -82,23 +79,8 @@ package final class ObservedHTTP: HTTPTransport {
     latest.withLock { $0 = exchange }
   }
 
-  private static func body(of response: HTTPResponse) -> JSONValue? {
-    guard !(200..<300).contains(response.status), response.body.count < 65_536 else { return nil }
-    return try? JSONValue(parsing: response.body)
-  }
-
-  /// PostgREST checks the token before anything else (codes PGRST30x, 303 for one that has expired) and answers 401; what
-  /// stands before it checks the key and answers 401 or 403 without a code. A 403 with an SQLSTATE is about rights.
-  private static func refusal(_ status: Int, code: String?, message: String?) -> Refusal? {
-    guard status == 401 || status == 403 && (code == nil || code?.hasPrefix("PGRST30") == true) else { return nil }
-    let message = message?.lowercased() ?? ""
-    if code == nil, message.contains("api key") || message.contains("apikey") { return .key }
-    return code == "PGRST303" || message.contains("expired") ? .expired : .token
-  }
-
-  private static func code(_ body: JSONValue?) -> String? {
-    guard let code = body?["code"]?.stringValue, code.utf8.count <= 16 else { return nil }
-    return code.utf8.allSatisfy { (0x30...0x39).contains($0) || (0x41...0x5A).contains($0) } ? code : nil
+  private static func beginsAsObject(_ body: [UInt8]) -> Bool {
+    body.first { ![0x20, 0x09, 0x0A, 0x0D].contains($0) } == UInt8(ascii: "{")
   }
 
   /// The name after `/rest/v1/rpc/`.

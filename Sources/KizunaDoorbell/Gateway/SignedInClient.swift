@@ -29,11 +29,7 @@ final class SignedInClient: Sendable {
       let buckets = configuration.buckets
       if !buckets.isEmpty { try await client.setBucket(buckets.mapValues(Self.plain)) }
     } catch let error as KizunaSyncError {
-      if error.code == ErrorCode.storeUnavailable.rawValue,
-        KizunaSyncReplicaStatus.holder(ofDatabase: configuration.database) != nil
-      {
-        throw GatewayError(.locked, error.message)
-      }
+      if KizunaSyncReplicaStatus.isHeld(error) { throw GatewayError(.locked, error.message) }
       throw GatewayError(error, last: http.last)
     } catch {
       throw GatewayError(.other, "\(error)")

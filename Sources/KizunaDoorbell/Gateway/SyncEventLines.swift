@@ -40,7 +40,7 @@ enum SyncEventLines {
       Line(
         level: .info, event: "sync.overwritten",
         fields: [
-          ("table", .string(table)), ("column", .string(column)), ("by", .string(winner)), ("mode", .string(mode)),
+          ("table", .string(table)), ("column", .string(column)), ("by", id(winner)), ("mode", code(mode)),
         ])
     }
   }
@@ -55,18 +55,22 @@ enum SyncEventLines {
   }
 
   private static func refused(_ event: String, _ id: String, _ reason: String, _ what: JSONValue) -> Line {
-    Line(
+    let known = DeadLetterReason.parts(of: reason)
+    return Line(
       level: .warning, event: event,
-      fields: [("mutation_id", .string(id)), ("reason", code(reason)), ("message", what)])
+      fields: [
+        ("mutation_id", .string(id)), ("reason", known.map { JSONValue.string($0.code) } ?? code(reason)),
+        ("message", known.map { JSONValue.string("\($0.sentence); the row was put back; see outbox list") } ?? what),
+      ])
   }
 
-  /// A reason that is a code; a dead letter's may be the server's own text.
-  private static func code(_ reason: String) -> JSONValue {
-    let isCode = reason.utf8.allSatisfy { byte in
-      byte == UInt8(ascii: "_") || (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains(byte)
-        || (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte)
-        || (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte)
-    }
-    return isCode && !reason.isEmpty && reason.utf8.count <= 64 ? .string(reason) : nil
+  /// A word of the server's; in its place may be a text that quotes a row.
+  private static func code(_ word: String) -> JSONValue {
+    CodeWord.isCode(word) ? .string(word) : nil
+  }
+
+  /// The same for a mutation's id.
+  private static func id(_ word: String) -> JSONValue {
+    CodeWord.isCode(word.filter { $0 != "-" }) ? .string(word) : nil
   }
 }

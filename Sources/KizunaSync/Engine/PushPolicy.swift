@@ -6,7 +6,10 @@ struct PushPolicy: Equatable {
 
   /// The most ungrouped writes of the next request.
   private(set) var slice = largestSlice
-  /// Set by a server that said how large is too large; held until the queue is empty.
+  /// About the most bytes of the next request, unless it is of one write; nil until a server found one too large. Held
+  /// until the queue is empty, so that what was refused is not sent again with each slice that has grown back.
+  private(set) var bytes: Int?
+  /// Set by a server that said how many writes are too many; held until the queue is empty.
   private var cap = largestSlice
 
   enum Reaction: Equatable {
@@ -15,19 +18,33 @@ struct PushPolicy: Equatable {
     /// The head alone failed for good: count it.
     case count
     /// There is nothing to try: give the head up.
-    case giveUp(reason: String)
+    case giveUp(Hopeless)
     /// Not the fault of what was sent.
     case fail
   }
 
-  mutating func react(to failure: RemoteFailure, count: Int, isGroup: Bool) -> Reaction {
+  /// Why a smaller request is not possible.
+  enum Hopeless: Equatable {
+    case tooLarge, tooManyWrites
+  }
+
+  /// - Parameters:
+  ///   - count: writes in the request that failed.
+  ///   - bytes: its size.
+  mutating func react(to failure: RemoteFailure, count: Int, isGroup: Bool, bytes size: Int) -> Reaction {
     switch failure.kind {
     case .permanent where isGroup && failure.serverCode == "KZP02":
-      return .giveUp(reason: failure.error.message)
-    case .permanent where failure.serverCode == "KZP02" && count > 1, .tooLarge where !isGroup && count > 1:
+      return .giveUp(.tooManyWrites)
+    case .permanent where failure.serverCode == "KZP02" && count > 1:
       slice = max(1, count / 2)
       cap = slice
       return .resend
+    case .tooLarge where !isGroup && count > 1:
+      slice = max(1, count / 2)
+      if failure.isRequestTooLarge { bytes = size / 2 }
+      return .resend
+    case .tooLarge where failure.isRequestTooLarge:
+      return .giveUp(.tooLarge)
     case .permanent where !isGroup && count > 1:
       slice = 1
       return .resend

@@ -22,12 +22,16 @@ extension Replica {
 
   /// Takes the head of the queue: a whole group, or at most `limit` ungrouped entries. From here their bodies never
   /// change. On disk before anything is sent, so that a power cut cannot make the queue forget what the server knows.
-  func take(limit: Int) throws -> Taken {
+  /// - Parameter bytes: about what ungrouped entries may come to, unless it is one alone; nil for any size.
+  func take(limit: Int, bytes: Int? = nil) throws -> Taken {
     try transaction(sync: .full) {
       var entries: [OutboxEntry] = []
+      var size = 0
       try database.forEachHead(OutboxEntry.selection + " WHERE state < 2 ORDER BY seq") { row in
         let entry = try OutboxEntry(row)
         if let first = entries.first, first.group != entry.group { return false }
+        size += entry.size
+        if entry.group == nil, !entries.isEmpty, let bytes, size > bytes { return false }
         entries.append(entry)
         return entry.group != nil || entries.count < limit
       }
@@ -140,7 +144,7 @@ extension Replica {
     }
   }
 
-  /// Gives up what was taken after repeated permanent failures.
+  /// Gives up what was taken, because it failed too often or cannot be sent at all.
   func deadLetter(_ taken: Taken, reason: String) throws -> [KizunaSyncEngineEvent] {
     guard let head = taken.entries.first else { return [] }
     return try transaction(generation: taken.generation, applying: true) {

@@ -108,7 +108,8 @@ extension SyncEngine {
         guard try await push() else { break }
       } catch let failure as PushFailure {
         switch pushPolicy.react(
-          to: failure.cause, count: failure.taken.entries.count, isGroup: failure.taken.entries.first?.group != nil)
+          to: failure.cause, count: failure.taken.entries.count, isGroup: failure.taken.entries.first?.group != nil,
+          bytes: failure.bytes)
         {
         case .resend:
           before = nil
@@ -118,10 +119,10 @@ extension SyncEngine {
             log.warning("sync.write_too_large", ["table": .string(head.table), "key": .string(head.pk)])
           }
           if try replica.countFailure(failure.taken, message: message) < PushPolicy.budget { return failure.cause }
-          raise(try replica.deadLetter(failure.taken, reason: "PERMANENT_TRANSPORT"))
+          raise(try replica.deadLetter(failure.taken, reason: DeadLetterReason.failedForGood.text))
           before = nil
-        case .giveUp(let reason):
-          raise(try replica.deadLetter(failure.taken, reason: reason))
+        case .giveUp(let hopeless):
+          raise(try replica.deadLetter(failure.taken, reason: failure.reason(hopeless).text))
           before = nil
         case .fail:
           try replica.noteFailure(failure.taken, message: failure.cause.error.message)
@@ -145,7 +146,17 @@ extension SyncEngine {
   /// What was taken when a push failed.
   private struct PushFailure: Error {
     var taken: Replica.Taken
+    /// Size of the request.
+    var bytes: Int
     var cause: RemoteFailure
+
+    func reason(_ hopeless: PushPolicy.Hopeless) -> DeadLetterReason {
+      let count = taken.entries.count
+      return switch hopeless {
+      case .tooLarge: .tooLarge(table: taken.entries.first?.table ?? "", writes: count, bytes: bytes)
+      case .tooManyWrites: .tooManyWrites(count)
+      }
+    }
   }
 
   /// One request.
@@ -156,14 +167,15 @@ extension SyncEngine {
     guard try replica.hasWork() else { return false }
     // Before anything is marked as sent.
     try requireToken()
-    let taken = try replica.take(limit: pushPolicy.slice)
+    let taken = try replica.take(limit: pushPolicy.slice, bytes: pushPolicy.bytes)
     try raiseForeignChanges()
     guard !taken.entries.isEmpty else { return false }
     let request = PushRequest(
       entries: taken.entries, lastMutationID: taken.lastMutationID, clientID: taken.clientID,
       schemaVersion: config.schemaVersion)
+    let body = request.body()
     do {
-      let response = try await call("push", body: request.body())
+      let response = try await call("push", body: body)
       let reply: PushReply
       do {
         reply = try PushReply(parsing: response.body, answering: taken.entries)
@@ -178,7 +190,7 @@ extension SyncEngine {
       try raiseForeignChanges()
       return true
     } catch let failure as RemoteFailure {
-      throw PushFailure(taken: taken, cause: failure)
+      throw PushFailure(taken: taken, bytes: body.count, cause: failure)
     }
   }
 

@@ -63,7 +63,11 @@ extension SyncEngine {
   // MARK: Identity and buckets
 
   /// Sets what is sent as bearer token. The first `sub` becomes the owner; a different one blocks sync until a reset.
+  /// - Throws: `CONFIG_INVALID` for a text that no header can carry.
   func setAccessToken(_ token: String?) throws {
+    if let token, !token.isEmpty, let wrong = SecretText.problem(token, .token) {
+      throw KizunaSyncError(.configInvalid, "the access token \(wrong)")
+    }
     if token == self.token, token != nil, subject != nil { return try meetOwner() }
     self.token = token
     subject = token.flatMap(TokenSubject.read)

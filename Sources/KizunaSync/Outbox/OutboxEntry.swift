@@ -28,6 +28,11 @@ struct OutboxEntry: Equatable {
   var isCaptured: Bool
   var attempts: Int
 
+  /// About what it takes in a request, in bytes.
+  var size: Int {
+    [columns, transforms ?? "", precondition ?? "", pk, table, hlc ?? ""].reduce(120) { $0 + $1.utf8.count }
+  }
+
   /// Captured, ungrouped and never sent.
   var isLoose: Bool { state == .queued && isCaptured && group == nil }
 

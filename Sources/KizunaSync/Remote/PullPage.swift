@@ -77,7 +77,7 @@ struct PullPage {
 
   private mutating func readMembers(_ buffer: UnsafeRawBufferPointer) throws {
     var reader = JSONCursor(buffer)
-    guard reader.peek() == UInt8(ascii: "{") else { throw Self.malformed("not a JSON object") }
+    guard reader.peek() == UInt8(ascii: "{") else { throw RemoteFailure.notJSON(function: "pull") }
     var cursor: String?
     var hasMore: Bool?
     var signal: JSONValue = .null

@@ -22,7 +22,7 @@ enum PushReply: Equatable {
   /// - Throws: `RemoteFailure` with one of the codes that say the server broke the contract.
   init(parsing body: [UInt8], answering entries: [OutboxEntry]) throws {
     guard let reply = try? JSONValue(parsing: body), let members = reply.objectValue else {
-      throw RemoteFailure.malformed(.json, "kizunasync.push answered something that is not a JSON object")
+      throw RemoteFailure.notJSON(function: "push")
     }
     let arms = ["verdicts", "batch", "signal"].filter { members[$0].map { !$0.isNull } ?? false }
     guard arms.count == 1, let arm = arms.first, let value = members[arm] else {

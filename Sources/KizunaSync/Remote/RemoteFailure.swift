@@ -51,6 +51,10 @@ package struct RemoteFailure: Error, Sendable, Equatable {
     }
   }
 
+  /// The server refused the request for its size. (Else it was the answer that was too large for this client, and the
+  /// server has decided what it was sent.)
+  var isRequestTooLarge: Bool { kind == .tooLarge && status != nil }
+
   /// Kizuna wire contract §10: permanent iff class 22, 23 or 42 (but not 42501), or one of five codes.
   static func isPermanent(_ code: String) -> Bool {
     if code == "42501" { return false }
@@ -58,14 +62,11 @@ package struct RemoteFailure: Error, Sendable, Equatable {
     return ["P0001", "0A000", "KZP01", "KZP02", "KZL01"].contains(code)
   }
 
-  /// Classifies an answer that is not 2xx. Only `code` and `message` of its body are looked at.
+  /// Classifies an answer that is not 2xx. The error spells none of its text.
   static func answer(_ response: HTTPResponse, function: String) -> RemoteFailure {
-    let body = try? JSONValue(parsing: response.body)
-    let code = body?["code"]?.stringValue
-    let text = body?["message"]?.stringValue
-    let said = text.map { "\($0) (\(code ?? "HTTP \(response.status)"))" } ?? "HTTP \(response.status)"
-    let message = "kizunasync.\(function) failed: \(said)"
-    if let code, isPermanent(code) {
+    let answer = ServerAnswer(response)
+    let message = answer.sentence(of: function)
+    if let code = answer.code, isPermanent(code) {
       return RemoteFailure(
         .permanent, KizunaSyncError(.permanentTransport, message), serverCode: code, status: response.status)
     }
@@ -75,7 +76,7 @@ package struct RemoteFailure: Error, Sendable, Equatable {
       case 401: .unauthorized
       default: .answered
       }
-    return RemoteFailure(kind, KizunaSyncError(.remote, message), serverCode: code, status: response.status)
+    return RemoteFailure(kind, KizunaSyncError(.remote, message), serverCode: answer.code, status: response.status)
   }
 
   static func transport(_ error: HTTPError, function: String) -> RemoteFailure {
@@ -102,6 +103,14 @@ package struct RemoteFailure: Error, Sendable, Equatable {
         .remote,
         "\(sentence), and nothing after it is; make it smaller on the server, or hide its large column from users"),
       serverCode: failure.serverCode, status: failure.status, oversizedRow: row)
+  }
+
+  /// A 2xx answer that is no JSON object at all: whoever answers there is not the server.
+  static func notJSON(function: String) -> RemoteFailure {
+    malformed(
+      .json,
+      "kizunasync.\(function) was answered with something that is not a JSON object, so another program answers at this "
+        + "address; check url, or sign in to this network if it asks for that")
   }
 
   static func malformed(_ code: ErrorCode, _ message: String) -> RemoteFailure {

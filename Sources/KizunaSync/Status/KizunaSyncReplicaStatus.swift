@@ -79,6 +79,12 @@ public struct KizunaSyncReplicaStatus: Sendable, Hashable {
     DatabaseLock.holder(ofDatabase: path).map { Holder(processID: $0.processID) }
   }
 
+  /// Whether an error of opening a client says that somebody else synchronises the file: the code alone does not tell, and
+  /// who it was may have ended since.
+  package static func isHeld(_ error: KizunaSyncError) -> Bool {
+    error.code == ErrorCode.storeUnavailable.rawValue && error.message.contains(DatabaseLockError.heldWords)
+  }
+
   /// Calls `body` once when nobody synchronises the file any more, at once when nobody does. Costs a thread until then.
   package static func whenReleased(database path: String, _ body: @escaping @Sendable () -> Void) {
     HostThread.detach(name: "kizuna-release") {

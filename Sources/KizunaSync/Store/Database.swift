@@ -36,13 +36,17 @@ final class Database {
     let code = sqlite3_open_v2(configuration.name, &opened, flags, nil)
     guard code == SQLITE_OK, let handle = opened else {
       let message = String(cString: opened.map { sqlite3_errmsg($0) } ?? sqlite3_errstr(code))
+      let reason = opened.map { sqlite3_system_errno($0) } ?? 0
       sqlite3_close_v2(opened)
-      throw SQLiteError(code: code, message: message, sql: nil)
+      throw SQLiteError(code: code, message: message, sql: nil, systemError: reason)
     }
     self.handle = handle
     self.configuration = configuration
     logPages.initialize(to: 0)
     sqlite3_busy_timeout(handle, configuration.busyTimeoutMilliseconds)
+    if configuration.isAlone {
+      _ = kd_sqlite_db_config_int(handle, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nil)
+    }
     do {
       for pragma in configuration.pragmas { try execute(pragma) }
       // Opening is lazy: the first read tells whether the file is a database at all.
@@ -57,16 +61,26 @@ final class Database {
   /// Opens a database for somebody who only looks, and may not be allowed more.
   ///
   /// SQLite wants to write beside a database even to read it. Where it cannot, the file alone is read, if nothing else
-  /// belongs to it: a log that is not empty holds what the file lacks.
+  /// belongs to it: a log that is not empty holds what the file lacks. On a full disk such a log can still be read by
+  /// somebody who locks everybody else out meanwhile, because its index is then kept in memory.
   static func observing(_ path: String) throws -> Database {
     do {
       return try Database(DatabaseConfiguration(path: path, role: .reader))
     } catch let error as SQLiteError where error.primaryCode == SQLITE_CANTOPEN || error.primaryCode == SQLITE_READONLY
     {
-      var log = stat()
-      guard stat(DatabaseFiles(path).writeAheadLog, &log) != 0 || log.st_size == 0 else { throw error }
+      guard isLogEmpty(path) else { throw error }
       return try Database(DatabaseConfiguration(path: path, role: .reader, isImmutable: true))
+    } catch let error as SQLiteError where error.isOfSharedMemory {
+      if isLogEmpty(path) { return try Database(DatabaseConfiguration(path: path, role: .reader, isImmutable: true)) }
+      do { return try Database(DatabaseConfiguration(path: path, role: .reader, isAlone: true)) } catch is SQLiteError {
+        throw error
+      }
     }
+  }
+
+  private static func isLogEmpty(_ path: String) -> Bool {
+    var log = stat()
+    return stat(DatabaseFiles(path).writeAheadLog, &log) != 0 || log.st_size == 0
   }
 
   deinit {
@@ -85,7 +99,8 @@ final class Database {
 
   func lastError(_ sql: String?) -> SQLiteError {
     SQLiteError(
-      code: sqlite3_extended_errcode(handle), message: String(cString: sqlite3_errmsg(handle)), sql: sql)
+      code: sqlite3_extended_errcode(handle), message: String(cString: sqlite3_errmsg(handle)), sql: sql,
+      systemError: sqlite3_system_errno(handle))
   }
 
   // MARK: Statements

@@ -15,6 +15,9 @@ struct DatabaseConfiguration: Sendable {
   /// The file is read as it lies there, without locks and whatever the user may write: for a directory that cannot be
   /// written while nobody has the database open.
   var isImmutable = false
+  /// Nobody else may have the file open meanwhile, and the index of the log is kept in memory instead of beside the file.
+  /// The log stays as it is.
+  var isAlone = false
   /// How long SQLite waits for another process's lock before it gives up.
   var busyTimeoutMilliseconds: Int32 = 5000
 
@@ -38,6 +41,8 @@ struct DatabaseConfiguration: Sendable {
   /// the rest the server tells again.
   var pragmas: [String] {
     var list: [String] = []
+    // Before the log is looked at for the first time.
+    if isAlone { list.append("PRAGMA locking_mode = EXCLUSIVE") }
     if role == .writer, path != nil { list.append("PRAGMA journal_mode = WAL") }
     switch role {
     case .writer:

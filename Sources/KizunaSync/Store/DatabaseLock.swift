@@ -136,12 +136,15 @@ enum DatabaseLockError: Error, Sendable, Hashable, CustomStringConvertible {
   case held(path: String, processID: Int32?)
   case unavailable(path: String, errno: Int32)
 
+  /// What every sentence of `held` contains.
+  static let heldWords = "synchronises the same database (lock file "
+
   var description: String {
     switch self {
     case .held(let path, .some(getpid())):
-      "another client of this process synchronises the same database (lock file \(path))"
+      "another client of this process \(Self.heldWords)\(path))"
     case .held(let path, let processID):
-      "process \(processID.map(String.init) ?? "(unknown)") synchronises the same database (lock file \(path)); "
+      "process \(processID.map(String.init) ?? "(unknown)") \(Self.heldWords)\(path)); "
         + "stop it first"
     case .unavailable(let path, let errno):
       "the lock file \(path) cannot be used: \(String(cString: strerror(errno))); this user must be able to write it"

@@ -6,6 +6,10 @@ enum StoreFailure {
   static func describe(_ error: SQLiteError, path: String?) -> KizunaSyncError {
     let file = path.map { "the database \($0)" } ?? "the database in memory"
     let directory = path.map(directory(of:)) ?? "."
+    if let path, DiskSpace.explains(error, path: path) {
+      return KizunaSyncError(
+        .store, "the disk that holds \(file) is full; free some space and the next run goes on where this one stopped")
+    }
     switch error.primaryCode {
     case SQLITE_BUSY, SQLITE_LOCKED:
       return KizunaSyncError(
@@ -30,9 +34,6 @@ enum StoreFailure {
       return KizunaSyncError(
         .storeUnavailable,
         "\(file) may not be used by this user; correct the permissions of the file and of \(directory)")
-    case SQLITE_FULL:
-      return KizunaSyncError(
-        .store, "the disk that holds \(file) is full; free some space and the next run goes on where this one stopped")
     case SQLITE_CORRUPT:
       return KizunaSyncError(
         .store, "\(file) is damaged (\(error.message)); restore a copy, or remove the file and let it be filled again")

@@ -69,7 +69,7 @@ extension ConnectionMachine {
     let message = frame.json?["message"]?.stringValue ?? ""
     switch (frame.json?["status"]?.stringValue, frame.json?["extension"]?.stringValue) {
     case ("error", "postgres_changes"):
-      let report = FailureReport(.config, message)
+      let report = RefusalTables.subscription(message: message)
       channels[index].lastFailure = report
       turn.note(.warning(channels[index].topic, report))
     case ("error", _): channels[index].notice = RefusalTables.system(message: message)

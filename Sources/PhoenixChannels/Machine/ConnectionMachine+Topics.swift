@@ -89,7 +89,7 @@ extension ConnectionMachine {
     counters.joinsRefused += 1
     let response = frame.json?["response"]
     // The response of an error may be any JSON value.
-    let reason = response?["reason"]?.stringValue ?? response?.stringValue ?? "refused without a reason"
+    let reason = response?["reason"]?.stringValue ?? response?.stringValue ?? ""
     refused(index, RefusalTables.join(reason: reason), &turn)
   }
 

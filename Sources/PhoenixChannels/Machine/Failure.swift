@@ -15,7 +15,8 @@ public enum FailureClass: String, Sendable, Hashable, CaseIterable {
 /// Why a connection or a topic is not in service, in words that can be shown and logged.
 public struct FailureReport: Error, Sendable, Hashable, CustomStringConvertible {
   public let failureClass: FailureClass
-  /// The server's own words or ours, at most 200 characters; never a URL, a token or a message body.
+  /// Words of this package, among them the server's known codes and sentences, at most 200 characters; never a URL, a
+  /// token or a message body.
   public let text: String
   /// HTTP status of a refused upgrade.
   public let status: Int?

@@ -1,6 +1,8 @@
 import HostKit
 
 /// The tables that say what a refusal means (Realtime wire contract §1, §5, §6, §12).
+///
+/// Reports spell the codes and sentences of these tables, never what else a peer wrote: it may quote what it was sent.
 enum RefusalTables {
   // MARK: Upgrades
 
@@ -15,14 +17,14 @@ enum RefusalTables {
   static func upgrade(status: Int, body: String?) -> UpgradeRefusal {
     let text = bodyText(body)
     func refusal(_ failureClass: FailureClass, _ fallback: String) -> UpgradeRefusal {
-      UpgradeRefusal(report: FailureReport(failureClass, text ?? fallback, status: status))
+      UpgradeRefusal(report: FailureReport(failureClass, spelled(text, or: fallback), status: status))
     }
     switch status {
     case 401:
-      if let text, text.contains("API key is missing") { return refusal(.config, text) }
+      if let text, text.contains("API key is missing") { return refusal(.config, "API key is missing") }
       return refusal(.auth, "the key or token was refused")
     case 403:
-      if let text, text.contains("Realtime was disabled") { return refusal(.config, text) }
+      if let text, text.contains("Realtime was disabled") { return refusal(.config, "Realtime was disabled") }
       var result = refusal(.transient, "refused without a reason: protocol version, key, token or limit")
       result.isAmbiguous = true
       return result
@@ -39,7 +41,7 @@ enum RefusalTables {
     default:
       return UpgradeRefusal(
         report: FailureReport(
-          .transient, text ?? "not an answer of a Realtime server", status: status, isUnknown: true))
+          .transient, spelled(text, or: "not an answer of a Realtime server"), status: status, isUnknown: true))
     }
   }
 
@@ -67,7 +69,7 @@ enum RefusalTables {
       default: nil
       }
     return FailureReport(
-      known?.failureClass ?? .transient, reason.isEmpty ? known?.text ?? "closed by the server" : reason,
+      known?.failureClass ?? .transient, spelled(reason, or: known?.text ?? "closed by the server"),
       closeCode: code, isUnknown: known == nil)
   }
 
@@ -154,19 +156,45 @@ enum RefusalTables {
     ("unmatched topic", .transient),
   ]
 
+  /// Codes whose meaning depends on the sentence beside them.
+  private static let codesOfSentences: Set = ["UnableToReplayMessages"]
+
   static func join(reason: String) -> ChannelRefusal {
     let code = reason.split(separator: ":", maxSplits: 1).first.map(String.init) ?? ""
     if let (failureClass, scope) = codes[code] {
-      return ChannelRefusal(report: FailureReport(failureClass, reason), scope: scope)
+      return ChannelRefusal(report: FailureReport(failureClass, spelled(reason, or: code)), scope: scope)
     }
     return system(message: reason)
   }
 
   /// What is not in the tables passes by itself, and is counted.
   static func system(message: String) -> ChannelRefusal {
+    let text = spelled(message, or: message.isEmpty ? "refused without a reason" : "refused")
     guard let match = sentences.first(where: { message.contains($0.0) }) else {
-      return ChannelRefusal(report: FailureReport(.transient, message, isUnknown: true))
+      return ChannelRefusal(report: FailureReport(.transient, text, isUnknown: true))
     }
-    return ChannelRefusal(report: FailureReport(match.1, message))
+    return ChannelRefusal(report: FailureReport(match.1, text))
+  }
+
+  /// An error of `postgres_changes`, which ends nothing.
+  static func subscription(message: String) -> FailureReport {
+    FailureReport(.config, spelled(message, or: "Unable to subscribe"))
+  }
+
+  // MARK: Words
+
+  /// What may be said of a peer's text: the code and the sentence in it that are known.
+  /// - Parameter words: what it means, for a text that holds neither, and for none.
+  private static func spelled(_ text: String?, or words: String) -> String {
+    guard let text, !text.isEmpty else { return words }
+    let code = text.split(separator: ":", maxSplits: 1).first.map(String.init).flatMap { word in
+      codes[word] != nil || codesOfSentences.contains(word) ? word : nil
+    }
+    let sentence = sentences.first { text.contains($0.0) }?.0
+    switch (code, sentence) {
+    case (let code?, let sentence?): return "\(code): \(sentence)"
+    case (let known?, nil), (nil, let known?): return known
+    case (nil, nil): return text == words ? words : "\(words) (text withheld)"
+    }
   }
 }

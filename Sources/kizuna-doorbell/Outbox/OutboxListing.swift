@@ -30,7 +30,7 @@ struct OutboxListing {
     let rejection = write.rejection
     var members: [String: JSONValue] = [
       "mutation_id": .string(rejection.mutationId), "kind": .string(rejection.kind),
-      "reason": .string(rejection.reason), "table": .string(rejection.table), "pk": .string(rejection.pk),
+      "reason": .string(reason(rejection)), "table": .string(rejection.table), "pk": .string(rejection.pk),
       "columns": .array(rejection.changedColumns.map(JSONValue.string)), "dismissed": .bool(rejection.dismissed),
       "at": .string(UTCTimestamp.text(milliseconds: rejection.at)),
       "members": .array(write.members.map(JSONValue.string)),
@@ -60,12 +60,19 @@ struct OutboxListing {
     for write in refused {
       let rejection = write.rejection
       lines.append(
-        "refused  \(rejection.mutationId)  \(rejection.table) \(rejection.pk): \(rejection.kind), \(rejection.reason), "
+        "refused  \(rejection.mutationId)  \(rejection.table) \(rejection.pk): \(rejection.kind), \(reason(rejection)), "
           + UTCTimestamp.text(milliseconds: rejection.at) + (rejection.dismissed ? ", dismissed" : ""))
       if write.members.count > 1 { lines.append("         with \(write.members.count - 1) others, all or nothing") }
       if showsValues { lines += write.memberJson.map { "         \($0)" } }
     }
     return lines.isEmpty ? ["nothing waits, and nothing was refused"] : lines
+  }
+
+  /// A code, alone or with a sentence of ours; any other text may be a server's and quote a row.
+  private func reason(_ rejection: KizunaSyncRejection) -> String {
+    let reason = rejection.reason
+    return showsValues || CodeWord.isCode(reason) || DeadLetterReason.parts(of: reason) != nil
+      ? reason : "(text withheld; --values shows it)"
   }
 
   private func age(_ at: Int64) -> Int64 { max(0, (now - at) / 1000) }

@@ -39,7 +39,7 @@ struct OutboxReport {
 
   private var text: [String] {
     let lines =
-      outcome.retried.map { "queued     \($0.mutationId) as \($0.queuedAs.joined(separator: ", "))" }
+      outcome.retried.map { "queued     \($0.mutationId) as \(Counted.list($0.queuedAs, "write"))" }
       + outcome.discarded.map { "discarded  \($0)" }
     let isNothing = lines.isEmpty && outcome.unknown.isEmpty && outcome.failed.isEmpty
     return isNothing ? ["there are no refused writes"] : lines

@@ -36,11 +36,12 @@ struct SyncBesideRun {
     (events, notify) = AsyncStream.makeStream(of: Event.self)
   }
 
-  /// - Returns: nil when the holder ended first: the database is free now.
+  /// - Returns: nil when the holder ended first: the database is free, or another's, now.
   /// - Throws: `GatewayError`, `KizunaSyncError`, `HostFileError`.
   func run() async throws -> ExitCode? {
     let database = configuration.database
-    let before = try await status()
+    // The holder may be making the replica just now.
+    let before = try? await status()
     let watch = try RunRecordFile.watch(database: database) { [notify] in notify.yield(.recorded) }
     defer { watch.cancel() }
     KizunaSyncReplicaStatus.whenReleased(database: database) { [notify] in notify.yield(.released) }
@@ -56,9 +57,12 @@ struct SyncBesideRun {
       switch event {
       case .released: return nil
       case .overdue where isQueueLeft: return report(try await status(), before)
+      case .overdue where hasNewHolder: return nil
       case .overdue: throw asked.isAsked || waitsForRelease ? overdue : takesNoRequests
       case .recorded: break
       }
+      // Of several that wait, another may have been quicker; then all this begins anew with that one.
+      if hasNewHolder { return nil }
       switch asked.step(await record()) {
       case .wait: break
       case .waitForRelease:
@@ -95,6 +99,11 @@ struct SyncBesideRun {
     throw CancellationError()
   }
 
+  private var hasNewHolder: Bool {
+    // One that has only just taken it has not written its id yet; the next record tells.
+    KizunaSyncReplicaStatus.holder(ofDatabase: configuration.database)?.processID.map { $0 != pid } ?? false
+  }
+
   private func deadline(_ patience: UInt64) -> any HostTimer {
     SystemClock.shared.schedule(after: patience) { [notify] in notify.yield(.overdue) }
   }
@@ -112,9 +121,10 @@ struct SyncBesideRun {
     )
   }
 
-  private func report(_ status: KizunaSyncReplicaStatus, _ before: KizunaSyncReplicaStatus) -> ExitCode {
+  private func report(_ status: KizunaSyncReplicaStatus, _ before: KizunaSyncReplicaStatus?) -> ExitCode {
     SyncReport(
-      outboxDepth: status.outboxDepth, rejected: max(0, status.rejections - before.rejections), cursor: status.cursor,
+      outboxDepth: status.outboxDepth, rejected: max(0, status.rejections - (before?.rejections ?? 0)),
+      cursor: status.cursor,
       softBlock: status.softBlock, duration: SystemClock.monotonic - started, by: "run"
     ).print()
   }

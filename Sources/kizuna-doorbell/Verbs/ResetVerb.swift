@@ -22,9 +22,8 @@ enum ResetVerb {
     do {
       try await client.create(configuration.clientConfiguration)
       outcome = .success(try await reset(client, discarding: arguments.flag("discard-writes")))
-    } catch let error as KizunaSyncError where error.code == ErrorCode.storeUnavailable.rawValue {
-      let isHeld = KizunaSyncReplicaStatus.holder(ofDatabase: configuration.database) != nil
-      outcome = .failure(isHeld ? CommandFailure(.locked, error.message) : error)
+    } catch let error as KizunaSyncError where KizunaSyncReplicaStatus.isHeld(error) {
+      outcome = .failure(CommandFailure(.locked, error.message))
     } catch {
       outcome = .failure(error)
     }

@@ -14,6 +14,9 @@ enum SyncVerb {
         .flag("sweep", "also remove rows that the server does not show any more though nobody deleted them"),
       ] + LogOutput.options), run: run)
 
+  /// How long others may keep it from its turn: each of many at once has a run of its own.
+  private static let patience: UInt64 = .seconds(120)
+
   private static func run(_ arguments: Arguments) async throws -> ExitCode {
     let log = LogOutput.log(from: arguments)
     let configuration = try ConfigurationOption.load(arguments, log: log)
@@ -21,10 +24,9 @@ enum SyncVerb {
       // Nothing else runs in this process yet, so the write may block.
       try KizunaSyncReplicaStatus.askForSweep(databasePath: configuration.database)
     }
-    var failure: GatewayError
-    // A second time when the holder ended before it did what it was asked.
-    var triesLeft = 2
-    repeat {
+    let deadline = SystemClock.monotonic + patience
+    while true {
+      let failure: GatewayError
       do throws(GatewayError) {
         let summary = try await SingleSync.run(configuration, log: log)
         return SyncReport(
@@ -35,12 +37,16 @@ enum SyncVerb {
         failure = error
       }
       guard failure.kind == .locked else { throw failure }
-      let holder = KizunaSyncReplicaStatus.holder(ofDatabase: configuration.database)
-      if let pid = holder?.processID, let code = try await SyncBesideRun(configuration, pid: pid, log: log).run() {
-        return code
+      guard SystemClock.monotonic < deadline else {
+        throw GatewayError(
+          .locked, "\(failure.message); others have had the database for \(patience / 1_000_000_000) s")
       }
-      triesLeft -= 1
-    } while triesLeft > 0
-    throw failure
+      // Nobody, or somebody who has not said who: it was let go of a moment ago, or taken.
+      guard let pid = KizunaSyncReplicaStatus.holder(ofDatabase: configuration.database)?.processID else {
+        try await Task.sleep(for: .milliseconds(Int.random(in: 5...25)))
+        continue
+      }
+      if let code = try await SyncBesideRun(configuration, pid: pid, log: log).run() { return code }
+    }
   }
 }

@@ -30,7 +30,7 @@ import Testing
     for catalogue in ["REMOTE", "PERMANENT_TRANSPORT"] {
       let error = KizunaSyncError.engine(code: catalogue, message: "kizunasync.push failed: \(Self.said) (23505)")
       let sentence = FailureSentence.of(error, last: exchange(status, code, refusal: refusal))
-      #expect(sentence.hasPrefix("kizunasync.push answered HTTP \(status)"))
+      #expect(sentence.hasPrefix("kizunasync.push failed: HTTP \(status)"))
       #expect(sentence.contains(word), "\(sentence)")
       if let code { #expect(sentence.contains(code)) }
       #expect(!sentence.contains("ann@example.com"))
@@ -60,6 +60,11 @@ import Testing
     #expect(kind("REMOTE", exchange(403, "42501")) == .other)
     for status in [408, 429, 500, 503] { #expect(kind("REMOTE", exchange(status)) == .unreachable) }
     #expect(kind("STORE", exchange(500)) == .database)
+    // A server's own mistake, and another program in its place.
+    #expect(kind("JSON", exchange(200)) == .other)
+    var foreign = exchange(200)
+    foreign.isForeign = true
+    #expect(kind("JSON", foreign) == .unreachable)
     #expect(kind("CONFIG_INVALID", nil) == .configuration)
     #expect(GatewayError(run: HTTPError(.other, "a token"), last: nil).message.contains("HTTPError"))
     #expect(!GatewayError(run: HTTPError(.other, "a token"), last: nil).message.contains("a token"))

@@ -57,11 +57,21 @@ private struct FakeHTTP: HTTPTransport {
 
   @Test func oneAnswerAsAskedAcceptsTheCredentials() async throws {
     let statuses = Locked([200, 401])
-    let http = ObservedHTTP(FakeHTTP { _ in HTTPResponse(status: statuses.withLock { $0.removeFirst() }) })
+    let http = ObservedHTTP(
+      FakeHTTP { _ in HTTPResponse(status: statuses.withLock { $0.removeFirst() }, body: Array("{}".utf8)) })
     _ = try await http.send(request("/rest/v1/rpc/pull"))
     #expect(http.wasAccepted)
     _ = try await http.send(request("/rest/v1/rpc/pull"))
     #expect(http.wasAccepted)
+  }
+
+  /// A network's sign-in page says nothing about the credentials, and is no answer of the server's.
+  @Test(arguments: ["<html>", "", "[]"])
+  func anotherProgramsAnswerAcceptsNothing(body: String) async throws {
+    let http = ObservedHTTP(FakeHTTP { _ in HTTPResponse(status: 200, body: Array(body.utf8)) })
+    _ = try await http.send(request("/rest/v1/rpc/pull"))
+    #expect(!http.wasAccepted)
+    #expect(http.last?.isForeign == true)
   }
 
   @Test func remembersWhyNoAnswerCame() async {

@@ -27,6 +27,20 @@ import Testing
     #expect(fields(event)["reason"] == .string(reason))
   }
 
+  /// What a person needs to know of a write that can never be sent.
+  @Test(arguments: [
+    (
+      DeadLetterReason.tooLarge(table: "todos", writes: 1, bytes: 73_400_512), "TOO_LARGE", ["todos", "73400512 bytes"]
+    ),
+    (.tooLarge(table: "todos", writes: 7, bytes: 73_400_512), "TOO_LARGE", ["7 writes", "todos", "73400512 bytes"]),
+    (.tooManyWrites(600), "TOO_MANY_WRITES", ["600 writes", "500", "max_batch_size"]),
+  ])
+  func ourOwnReasonsAreSpelled(reason: DeadLetterReason, code: String, words: [String]) {
+    let fields = fields(.deadLetter(mutationId: "m", reason: reason.text))
+    #expect(fields["reason"] == .string(code))
+    for word in words { #expect(fields["message"]?.stringValue?.contains(word) == true, "\(fields)") }
+  }
+
   /// A constraint's message quotes the row.
   @Test func aServersSentenceStaysOut() {
     let event = KizunaSyncEngineEvent.deadLetter(mutationId: "m", reason: "Key (title)=(secret) already exists.")

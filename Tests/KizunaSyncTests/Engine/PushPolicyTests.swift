@@ -4,14 +4,14 @@ import Testing
 @testable import KizunaSync
 
 @Suite struct PushPolicyTests {
-  private func failure(_ kind: RemoteFailure.Kind, _ code: String? = nil) -> RemoteFailure {
-    RemoteFailure(kind, KizunaSyncError(.remote, "message"), serverCode: code)
+  private func failure(_ kind: RemoteFailure.Kind, _ code: String? = nil, status: Int? = nil) -> RemoteFailure {
+    RemoteFailure(kind, KizunaSyncError(.remote, "message"), serverCode: code, status: status)
   }
 
   @Test func aBatchThatIsTooLargeIsHalvedAndStaysSo() {
     var policy = PushPolicy()
     do {
-      let reaction = policy.react(to: failure(.permanent, "KZP02"), count: 500, isGroup: false)
+      let reaction = policy.react(to: failure(.permanent, "KZP02"), count: 500, isGroup: false, bytes: 1000)
       #expect(reaction == .resend)
     }
     #expect(policy.slice == 250)
@@ -22,7 +22,7 @@ import Testing
   @Test func anotherPermanentErrorSendsTheHeadAloneAndGrowsAgain() {
     var policy = PushPolicy()
     do {
-      let reaction = policy.react(to: failure(.permanent, "22023"), count: 40, isGroup: false)
+      let reaction = policy.react(to: failure(.permanent, "22023"), count: 40, isGroup: false, bytes: 1000)
       #expect(reaction == .resend)
     }
     #expect(policy.slice == 1)
@@ -30,7 +30,7 @@ import Testing
     policy.succeeded()
     #expect(policy.slice == 4)
     do {
-      let reaction = policy.react(to: failure(.permanent, "22023"), count: 1, isGroup: false)
+      let reaction = policy.react(to: failure(.permanent, "22023"), count: 1, isGroup: false, bytes: 1000)
       #expect(reaction == .count)
     }
   }
@@ -38,12 +38,12 @@ import Testing
   @Test func groupsAreCountedOrGivenUpWhole() {
     var policy = PushPolicy()
     do {
-      let reaction = policy.react(to: failure(.permanent, "22023"), count: 3, isGroup: true)
+      let reaction = policy.react(to: failure(.permanent, "22023"), count: 3, isGroup: true, bytes: 1000)
       #expect(reaction == .count)
     }
     do {
-      let reaction = policy.react(to: failure(.permanent, "KZP02"), count: 3, isGroup: true)
-      #expect(reaction == .giveUp(reason: "message"))
+      let reaction = policy.react(to: failure(.permanent, "KZP02"), count: 3, isGroup: true, bytes: 1000)
+      #expect(reaction == .giveUp(.tooManyWrites))
     }
     #expect(policy.slice == PushPolicy.largestSlice)
   }
@@ -51,12 +51,33 @@ import Testing
   @Test func aRequestTheServerFindsTooLargeIsHalved() {
     var policy = PushPolicy()
     do {
-      let reaction = policy.react(to: failure(.tooLarge), count: 9, isGroup: false)
+      let reaction = policy.react(to: failure(.tooLarge, status: 413), count: 9, isGroup: false, bytes: 1000)
       #expect(reaction == .resend)
     }
-    #expect(policy.slice == 4)
+    #expect(policy.slice == 4 && policy.bytes == 500)
+    policy.succeeded()
+    #expect(policy.slice == 8 && policy.bytes == 500)
+  }
+
+  /// Nothing smaller can be sent: the queue must not wait for it.
+  @Test(arguments: [(1, false), (1, true), (20, true)])
+  func whatIsTooLargeByItselfIsGivenUpAtOnce(count: Int, isGroup: Bool) {
+    var policy = PushPolicy()
+    let reaction = policy.react(to: failure(.tooLarge, status: 413), count: count, isGroup: isGroup, bytes: 1000)
+    #expect(reaction == .giveUp(.tooLarge))
+    #expect(policy == PushPolicy())
+  }
+
+  /// The server has decided what it was sent; only its answer did not fit.
+  @Test func anAnswerThatIsTooLargeIsAskedForInHalvesAndThenCounted() {
+    var policy = PushPolicy()
     do {
-      let reaction = policy.react(to: failure(.tooLarge), count: 1, isGroup: false)
+      let reaction = policy.react(to: failure(.tooLarge), count: 9, isGroup: false, bytes: 1000)
+      #expect(reaction == .resend)
+    }
+    #expect(policy.slice == 4 && policy.bytes == nil)
+    do {
+      let reaction = policy.react(to: failure(.tooLarge), count: 1, isGroup: false, bytes: 1000)
       #expect(reaction == .count)
     }
   }
@@ -65,7 +86,7 @@ import Testing
   func whatIsNotTheWritesFaultCountsForNothing(kind: RemoteFailure.Kind) {
     var policy = PushPolicy()
     do {
-      let reaction = policy.react(to: failure(kind), count: 9, isGroup: false)
+      let reaction = policy.react(to: failure(kind), count: 9, isGroup: false, bytes: 1000)
       #expect(reaction == .fail)
     }
     #expect(policy == PushPolicy())

@@ -67,13 +67,36 @@ import Testing
     let answer = RemoteFailure.answer(
       .json(["code": .string(code), "message": "words"], status: 400), function: "push")
     #expect(answer.error.code == (isPermanent ? "PERMANENT_TRANSPORT" : "REMOTE"))
-    #expect(answer.error.message.hasPrefix("kizunasync.push failed: words"))
+    let named = code.isEmpty ? "" : ", \(code)"
+    #expect(answer.error.message.hasPrefix("kizunasync.push failed: HTTP 400\(named): "))
+    #expect(!answer.error.message.contains("words"))
+  }
+
+  /// In the place of a code may stand what was sent.
+  @Test(arguments: ["sb_publishable_key", "eyJhbGciOiJIUzI1NiJ9", "a value", "22P02 (title)", "ABCDEFGHIJKLMNOPQ"])
+  func whatIsNoCodeIsNotTakenForOne(code: String) {
+    let answer = RemoteFailure.answer(.json(["code": .string(code)], status: 400), function: "push")
+    #expect(answer.serverCode == nil)
+    #expect(!answer.error.message.contains(code))
+  }
+
+  /// A network that wants a sign-in first answers everything with its page.
+  @Test(arguments: ["<html>please sign in</html>", "[]", "", "not json"])
+  func anotherProgramAtTheAddressIsNamed(body: String) {
+    for read in [
+      { _ = try PushReply(parsing: Array(body.utf8), answering: []) }, { _ = try PullPage(checking: Array(body.utf8)) },
+    ] as [() throws -> Void] {
+      let failure = #expect(throws: RemoteFailure.self) { try read() }
+      #expect(failure?.error.code == "JSON")
+      #expect(failure?.error.message.contains("another program answers at this address; check url") == true)
+    }
   }
 
   @Test func answersThatAreNoPostgRESTErrorAreNamedByTheirStatus() {
     let page = HTTPResponse(status: 502, body: Array("<html>secret</html>".utf8))
     let failure = RemoteFailure.answer(page, function: "pull")
-    #expect(failure.kind == .answered && failure.error.message == "kizunasync.pull failed: HTTP 502")
+    #expect(failure.kind == .answered && failure.error.message.hasPrefix("kizunasync.pull failed: HTTP 502: "))
+    #expect(!failure.error.message.contains("secret"))
     #expect(RemoteFailure.answer(HTTPResponse(status: 413), function: "pull").kind == .tooLarge)
     #expect(RemoteFailure.answer(HTTPResponse(status: 401), function: "pull").kind == .unauthorized)
     #expect(RemoteFailure.answer(HTTPResponse(status: 302), function: "pull").error.code == "REMOTE")

@@ -45,7 +45,8 @@ import Testing
       transport.faults.failNext(with: .postgREST("XX000", status: 500, message: "the disk of the server is full"))
       await #expect(throws: KizunaSyncError.self) { try await engine.sync() }
       let failed = try KizunaSyncReplicaStatus.read(databasePath: path)
-      #expect(failed.oldestWrite?.lastError?.contains("the disk of the server is full") == true)
+      #expect(failed.oldestWrite?.lastError?.contains("HTTP 500, XX000: the server failed") == true)
+      #expect(failed.oldestWrite?.lastError?.contains("the disk of the server is full") == false)
       #expect(failed.oldestWrite?.attempts == 1)
       transport.faults.failNext(with: .connectionLost)
       await #expect(throws: KizunaSyncError.self) { try await engine.sync() }

@@ -43,6 +43,25 @@ import Testing
     #expect(!error.message.isEmpty)
   }
 
+  private static let full: [(Int32, Int32)] = [
+    (SQLITE_FULL, 0), (SQLITE_IOERR | 3 << 8, ENOSPC), (SQLITE_IOERR | 19 << 8, ENOSPC),
+    (SQLITE_IOERR | 18 << 8, EDQUOT), (SQLITE_CANTOPEN, ENOSPC),
+  ]
+
+  /// A full disk shows in what SQLite writes beside the database too, and then not by its own code.
+  @Test(arguments: full)
+  func aFullDiskIsNamed(code: Int32, systemError: Int32) {
+    let error = StoreFailure.describe(
+      SQLiteError(code: code, message: "disk I/O error", sql: nil, systemError: systemError), path: "/a/b.db")
+    #expect(error.code == "STORE" && error.message.hasPrefix("the disk that holds the database /a/b.db is full"))
+  }
+
+  @Test func anotherErrorOfTheDiskIsNotTakenForAFullOne() {
+    let error = StoreFailure.describe(
+      SQLiteError(code: SQLITE_IOERR | 3 << 8, message: "disk I/O error", sql: nil, systemError: EIO), path: "/a/b.db")
+    #expect(error.message.contains("check the disk"))
+  }
+
   @Test func aLockHeldByAnotherProgramIsBusy() throws {
     try withScratchFolder { folder in
       let path = folder + "/a.db"

@@ -155,7 +155,12 @@ import Testing
       driver.feed(.credentials(.token("u")))
       #expect(driver.joins(topic).count == 1)
     case .parks, .parksAll:
-      #expect(driver.state(topic) == .denied(reason: refusal.reason))
+      guard case .denied(let reason) = driver.state(topic) else {
+        Issue.record("not denied")
+        return
+      }
+      // What of it may be spelled is `FailureReportTests`.
+      #expect(!reason.isEmpty && refusal.reason.contains(reason.prefix { $0 != ":" }))
       if case .parksAll = refusal.behaviour {
         var closed = driver
         closed.feed(.closed(code: 1001, reason: ""))

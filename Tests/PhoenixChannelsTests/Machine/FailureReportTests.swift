@@ -10,7 +10,32 @@ import Testing
     #expect(!report.text.contains("eyJ"))
     #expect(!report.text.contains("\n") && !report.text.contains("\u{1b}"))
     #expect(report.text.count <= 200)
-    #expect(RefusalTables.close(code: 1001, reason: "x").description == "close 1001: x")
     #expect(RefusalTables.upgrade(status: 503, body: nil).report.description.hasPrefix("HTTP 503: "))
+  }
+
+  /// A peer may quote what it was sent: only what the tables know is spelled.
+  @Test(arguments: ["SECRETMSG", "SECRETMSG: more", "the secret is SECRETMSG", "Unknown: SECRETMSG"])
+  func aTextThatIsNotKnownIsWithheld(text: String) {
+    for report in [
+      RefusalTables.close(code: 1001, reason: text), RefusalTables.close(code: 3000, reason: text),
+      RefusalTables.join(reason: text).report, RefusalTables.system(message: text).report,
+      RefusalTables.subscription(message: text), RefusalTables.upgrade(status: 401, body: text).report,
+      RefusalTables.upgrade(status: 418, body: #"{"error":"\#(text)"}"#).report,
+      RefusalTables.upgrade(status: 403, body: #"{"message":"\#(text)"}"#).report,
+    ] { #expect(!report.description.contains("SECRETMSG"), "\(report)") }
+    #expect(
+      RefusalTables.close(code: 1001, reason: text).description == "close 1001: the server sent us away (text withheld)"
+    )
+  }
+
+  @Test func whatIsKnownIsSpelledWithoutWhatFollows() {
+    #expect(
+      RefusalTables.join(reason: "InvalidJWTToken: Token has expired 3 seconds ago SECRETMSG").report.text
+        == "InvalidJWTToken: Token has expired")
+    #expect(RefusalTables.join(reason: "Unauthorized: SECRETMSG").report.text == "Unauthorized")
+    #expect(
+      RefusalTables.close(code: 1001, reason: "Too many joins per second SECRETMSG").text == "Too many joins per second"
+    )
+    #expect(RefusalTables.join(reason: "").report.text == "refused without a reason")
   }
 }
