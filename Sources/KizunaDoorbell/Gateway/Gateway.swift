@@ -57,8 +57,14 @@ public actor Gateway {
     if let url = configuration.realtimeURL { realtime.endpoint = .webSocket(url) }
     realtime.policy = configuration.realtimePolicy
     realtime.resumeThreshold = configuration.resumeThreshold
+    let resume = ResumeHints {
+      parts.dropConnections()
+      Task { await session.calendarChanged() }
+    }
+    realtime.onResume = { resume.timerWasLate() }
     let connection = RealtimeConnection(
       realtime, transport: parts.realtime, credentials: SessionCredentials(session), clock: parts.clock, log: log)
+    resume.onJump { connection.hint(.resume) }
     self.configuration = configuration
     self.parts = parts
     self.log = log
@@ -74,11 +80,7 @@ public actor Gateway {
     scheduler = KizunaSyncScheduler(
       clock: parts.clock, client: signedIn.client, pollInterval: configuration.pollInterval.inSeconds,
       pathMonitor: parts.pathMonitor?(),
-      foregroundSource: ResumeHints {
-        parts.dropConnections()
-        connection.hint(.resume)
-        Task { await session.calendarChanged() }
-      },
+      foregroundSource: resume,
       realtime: RealtimeDoorbell(connection, log: log, onRing: { journal.rang($0) }),
       realtimeTables: configuration.tables.keys.sorted(),
       refreshSession: {

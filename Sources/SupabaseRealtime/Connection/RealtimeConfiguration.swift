@@ -27,6 +27,9 @@ public struct RealtimeConfiguration: Sendable {
   public var maximumMessageBytes: Int
   /// Nanoseconds. A timer that fires later than this tells that the host or this process slept: the peer is probed.
   public var resumeThreshold: UInt64 = .seconds(30)
+  /// Called when such a timer fired, on the connection's executor; must be short. For whoever else has connections that may
+  /// be dead by now.
+  public var onResume: (@Sendable () -> Void)?
 
   public init(
     endpoint: Endpoint, apiKey: String, version: PhoenixVersion = .v2, policy: ConnectionPolicy = ConnectionPolicy(),

@@ -268,7 +268,10 @@ public actor RealtimeConnection {
   private func fired(_ token: TimerToken, due: UInt64) {
     // A cancelled timer may already have been on its way.
     guard timers.removeValue(forKey: token) != nil else { return }
-    if clock.now > due + configuration.resumeThreshold { feed(.hint(.resume)) }
+    if clock.now > due + configuration.resumeThreshold {
+      configuration.onResume?()
+      feed(.hint(.resume))
+    }
     feed(.timer(token))
   }
 
