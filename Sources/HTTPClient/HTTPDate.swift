@@ -1,3 +1,5 @@
+import HostKit
+
 /// The server's clock, from the `Date` header.
 public enum HTTPDate {
   private static let months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
@@ -14,8 +16,8 @@ public enum HTTPDate {
     guard time.count == 3, let hour = number(time[0], in: 0...23), let minute = number(time[1], in: 0...59),
       let second = number(time[2], in: 0...60)
     else { return nil }
-    let days = daysSince1970(year: year, month: Int64(month) + 1, day: day)
-    return (((days * 24 + hour) * 60 + minute) * 60 + second) * 1000
+    let moment = UTCTime(year: year, month: Int64(month) + 1, day: day, hour: hour, minute: minute, second: second)
+    return moment.map { $0.secondsSince1970 * 1000 }
   }
 
   private static func number(_ text: Substring, in range: ClosedRange<Int64>) -> Int64? {
@@ -23,16 +25,6 @@ public enum HTTPDate {
       return nil
     }
     return value
-  }
-
-  /// Counts in years that begin in March, so that the leap day is the last.
-  private static func daysSince1970(year: Int64, month: Int64, day: Int64) -> Int64 {
-    let year = month <= 2 ? year - 1 : year
-    let monthFromMarch = (month + 9) % 12
-    let leapDays = year / 4 - year / 100 + year / 400
-    let daysBeforeMonth = (153 * monthFromMarch + 2) / 5
-    // 719,468 days lie between 0000-03-01 and 1970-01-01.
-    return 365 * year + leapDays + daysBeforeMonth + day - 1 - 719_468
   }
 }
 

@@ -15,7 +15,8 @@ import Testing
 
   @Test(arguments: [
     "", "now", "Sunday, 06-Nov-94 08:49:37 GMT", "Sun Nov  6 08:49:37 1994", "Sun, 06 Nov 1994 08:49:37 CET",
-    "Sun, 32 Nov 1994 08:49:37 GMT", "Sun, 06 Nix 1994 08:49:37 GMT", "Sun, 06 Nov 1994 24:00:00 GMT",
+    "Sun, 32 Nov 1994 08:49:37 GMT", "Thu, 31 Nov 1994 08:49:37 GMT", "Sun, 06 Nix 1994 08:49:37 GMT",
+    "Sun, 06 Nov 1994 24:00:00 GMT",
     "Sun, 06 Nov 1994 08:49 GMT", "Sun, +6 Nov 1994 08:49:37 GMT",
   ]) func otherFormsAreNot(text: String) {
     #expect(HTTPDate.milliseconds(text) == nil)

@@ -1,3 +1,5 @@
+import HostKit
+
 /// The hybrid logical clock that stamps writes of `hlc` tables (Kizuna wire contract §3.2, §13.4).
 struct HybridClock: Equatable {
   private(set) var milliseconds: Int64
@@ -32,34 +34,6 @@ struct HybridClock: Equatable {
     } else {
       counter += 1
     }
-    return "\(Timestamp.text(milliseconds: milliseconds))|\(counter)|\(node)"
-  }
-}
-
-/// Instants as `2026-01-01T00:00:03.000Z`.
-enum Timestamp {
-  static func text(milliseconds: Int64) -> String {
-    let days = Int64((Double(milliseconds) / 86_400_000).rounded(.down))
-    let rest = milliseconds - days * 86_400_000
-    let (year, month, day) = civil(days)
-    return "\(pad(year, 4))-\(pad(month, 2))-\(pad(day, 2))T\(pad(rest / 3_600_000, 2)):"
-      + "\(pad(rest / 60_000 % 60, 2)):\(pad(rest / 1000 % 60, 2)).\(pad(rest % 1000, 3))Z"
-  }
-
-  /// The Gregorian date of a day counted from 1970-01-01: years begin in March, so that the leap day comes last.
-  private static func civil(_ days: Int64) -> (Int64, Int64, Int64) {
-    let shifted = days + 719_468
-    let era = (shifted >= 0 ? shifted : shifted - 146_096) / 146_097
-    let dayOfEra = shifted - era * 146_097
-    let yearOfEra = (dayOfEra - dayOfEra / 1460 + dayOfEra / 36_524 - dayOfEra / 146_096) / 365
-    let dayOfYear = dayOfEra - (365 * yearOfEra + yearOfEra / 4 - yearOfEra / 100)
-    let shiftedMonth = (5 * dayOfYear + 2) / 153
-    let month = shiftedMonth < 10 ? shiftedMonth + 3 : shiftedMonth - 9
-    return (yearOfEra + era * 400 + (month <= 2 ? 1 : 0), month, dayOfYear - (153 * shiftedMonth + 2) / 5 + 1)
-  }
-
-  private static func pad(_ value: Int64, _ width: Int) -> String {
-    let digits = String(value)
-    return String(repeating: "0", count: max(0, width - digits.count)) + digits
+    return "\(UTCTimestamp.text(milliseconds: milliseconds))|\(counter)|\(node)"
   }
 }

@@ -10,18 +10,6 @@ import HostKit
 ///
 /// Health handlers and `onError` run on whatever thread found the change, and must be quick.
 public final class KizunaSyncScheduler: @unchecked Sendable {  // everything mutable is behind `state` and `hooks`
-  /// The closures the app gave us. They are called one at a time by the attempt in flight.
-  private struct Hooks: @unchecked Sendable {  // the app hands them over for use on any thread
-    var refreshSession: () async -> Bool
-    var sync: () async throws -> Void
-    var onError: ((any Error) -> Void)?
-    var needsReset: (@Sendable () async -> Bool)?
-  }
-
-  private struct Handed<Value>: @unchecked Sendable {  // a closure of the app on its way into the lock
-    let value: Value
-  }
-
   private struct State: Sendable {
     var machine: SchedulerMachine
     var timer: (any HostTimer)?
@@ -35,7 +23,7 @@ public final class KizunaSyncScheduler: @unchecked Sendable {  // everything mut
   }
 
   private let state: Locked<State>
-  private let hooks: Locked<Hooks>
+  private let hooks: Locked<SchedulerHooks>
   private let healthHandlers = OrderedHandlers<KizunaSyncSyncHealth>()
   private let runHandlers = OrderedHandlers<KizunaSyncRunReport>()
   private let client: KizunaSyncClient
@@ -91,7 +79,7 @@ public final class KizunaSyncScheduler: @unchecked Sendable {  // everything mut
     self.realtime = realtime
     self.realtimeTables = realtimeTables
     hooks = Locked(
-      Hooks(
+      SchedulerHooks(
         refreshSession: refreshSession, sync: sync ?? { try await client.sync() }, onError: onError,
         needsReset: needsReset))
     state = Locked(
@@ -129,7 +117,7 @@ public final class KizunaSyncScheduler: @unchecked Sendable {  // everything mut
   public var refreshSession: () async -> Bool {
     get { hooks.withLock { $0 }.refreshSession }
     set {
-      let new = Handed(value: newValue)
+      let new = HandedClosure(value: newValue)
       hooks.withLock { $0.refreshSession = new.value }
       perform { $0.machine.restartTimer() }
     }
@@ -139,7 +127,7 @@ public final class KizunaSyncScheduler: @unchecked Sendable {  // everything mut
   public var sync: () async throws -> Void {
     get { hooks.withLock { $0 }.sync }
     set {
-      let new = Handed(value: newValue)
+      let new = HandedClosure(value: newValue)
       hooks.withLock { $0.sync = new.value }
     }
   }
@@ -148,7 +136,7 @@ public final class KizunaSyncScheduler: @unchecked Sendable {  // everything mut
   public var onError: ((any Error) -> Void)? {
     get { hooks.withLock { $0 }.onError }
     set {
-      let new = Handed(value: newValue)
+      let new = HandedClosure(value: newValue)
       hooks.withLock { $0.onError = new.value }
     }
   }

@@ -60,26 +60,12 @@ enum HTTPResponseEncoder {
 
 /// `Mon, 30 Nov 2026 01:05:26 GMT`
 enum HTTPDate {
-  private static let days = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"]
+  private static let days = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"]
   private static let months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
 
   static func text(milliseconds: Int64) -> String {
-    let seconds = milliseconds / 1_000
-    let day = seconds / 86_400
-    let time = seconds % 86_400
-    // Days since 0000-03-01, where leap days fall at the end of a year.
-    let shifted = day + 719_468
-    let era = shifted / 146_097
-    let dayOfEra = shifted % 146_097
-    let yearOfEra = (dayOfEra - dayOfEra / 1_460 + dayOfEra / 36_524 - dayOfEra / 146_096) / 365
-    let dayOfYear = dayOfEra - (365 * yearOfEra + yearOfEra / 4 - yearOfEra / 100)
-    let monthIndex = (5 * dayOfYear + 2) / 153
-    let dayOfMonth = dayOfYear - (153 * monthIndex + 2) / 5 + 1
-    let month = monthIndex < 10 ? monthIndex + 3 : monthIndex - 9
-    let year = yearOfEra + era * 400 + (month <= 2 ? 1 : 0)
-    return "\(days[Int(day % 7)]), \(two(dayOfMonth)) \(months[Int(month) - 1]) \(year) "
-      + "\(two(time / 3_600)):\(two(time / 60 % 60)):\(two(time % 60)) GMT"
+    let time = UTCTime(secondsSince1970: milliseconds / 1000)
+    return "\(days[time.weekday]), \(UTCTime.padded(time.day, 2)) \(months[Int(time.month) - 1]) \(time.year) "
+      + "\(time.clock) GMT"
   }
-
-  private static func two(_ value: Int64) -> String { value < 10 ? "0\(value)" : "\(value)" }
 }

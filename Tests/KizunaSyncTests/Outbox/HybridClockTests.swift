@@ -16,13 +16,4 @@ import Testing
     var clock = HybridClock(state: "\(10 * HybridClock.maximumLead)|7|node") { "other" }
     #expect(clock.mint(at: 1000, now: 1000) == "1970-01-01T00:00:01.000Z|0|node")
   }
-
-  @Test(arguments: [
-    (Int64(0), "1970-01-01T00:00:00.000Z"), (951_782_400_000, "2000-02-29T00:00:00.000Z"),
-    (1_709_251_199_999, "2024-02-29T23:59:59.999Z"), (4_107_542_400_000, "2100-03-01T00:00:00.000Z"),
-    (-1, "1969-12-31T23:59:59.999Z"),
-  ])
-  func instantsAreSpelledInUTC(milliseconds: Int64, text: String) {
-    #expect(Timestamp.text(milliseconds: milliseconds) == text)
-  }
 }
