@@ -35,7 +35,7 @@ import Testing
       failure(unknown)
         == HTTPError(
           .tls,
-          "the certificate of localhost:\(server.port) is signed by an unknown authority; give its authority file to trust it"
+          "the certificate of localhost:\(server.port) is signed by an unknown authority; to trust that one, name its file as authorityFile"
         ))
     // A pipe that nobody writes to must not keep the thread of all requests waiting.
     let pipe = "/tmp/kizuna-authorities-\(getpid())"

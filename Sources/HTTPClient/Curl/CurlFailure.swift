@@ -63,15 +63,16 @@ struct CurlFailure {
   private func tlsSentence(_ host: String) -> String {
     if code == CURLE_SSL_CACERT_BADFILE {
       return "the certificate authorities cannot be read, so \(host) cannot be verified; "
-        + "install ca-certificates or correct the authority file"
+        + "install ca-certificates or correct authorityFile"
     }
     // OpenSSL's X509_V_ERR numbers.
     switch verification {
     case 9, 13: return "the certificate of \(host) is not valid yet; check this machine's clock"
     case 10: return "the certificate of \(host) has expired"
-    case 18: return "the certificate of \(host) is self-signed; give its authority file to trust it"
+    case 18: return "the certificate of \(host) is self-signed; to trust it, name it as authorityFile"
     case 2, 19, 20, 21:
-      return "the certificate of \(host) is signed by an unknown authority; give its authority file to trust it"
+      return
+        "the certificate of \(host) is signed by an unknown authority; to trust that one, name its file as authorityFile"
     case 62, 64: return "the certificate of \(host) is for another name"
     // 0 and 1 are libcurl's: OpenSSL has not judged, or found nothing; the name is compared by libcurl itself.
     case 0...1 where code == CURLE_PEER_FAILED_VERIFICATION: return "the certificate of \(host) is for another name"

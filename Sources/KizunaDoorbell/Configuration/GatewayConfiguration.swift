@@ -18,6 +18,9 @@ public struct GatewayConfiguration: Sendable {
   /// The WebSocket address when it is not `<url>/realtime/v1/websocket`.
   public var realtimeURL: ServerURL?
   public var publishableKey: ConfigurationSecret
+  /// Path of a PEM file with certificate authorities that are trusted besides the system's; nil takes the one that the
+  /// environment's `SSL_CERT_FILE` names, if any.
+  public var authorityFile: String?
   /// Path of the SQLite file.
   public var database: String
   public var tables: [String: TableDeclaration]
@@ -82,6 +85,7 @@ extension GatewayConfiguration {
     if let database, database.hasSuffix(":memory:") {
       root.problem("database", "a database in memory is gone with the process; name a file")
     }
+    let authorityFile = decodeAuthorityFile(root)
     let tables = TableDeclaration.decodeTables(root)
     let session = root.object(
       "session", required: "who is signed in, {\"email\": …, \"passwordFile\": …} or {\"accessTokenFile\": …}",
@@ -95,10 +99,22 @@ extension GatewayConfiguration {
     var configuration = GatewayConfiguration(
       url: url, realtimeURL: realtimeURL, publishableKey: key, database: database, tables: tables, session: session,
       pollInterval: pollInterval ?? defaultPollInterval, schemaVersion: schemaVersion ?? 1)
+    configuration.authorityFile = authorityFile
     if let sweepInterval { configuration.sweepInterval = sweepInterval }
     if let policy { configuration.realtimePolicy = policy }
     if let resumeThreshold { configuration.resumeThreshold = resumeThreshold }
     return configuration
+  }
+
+  private static func decodeAuthorityFile(_ root: ConfigurationObject) -> String? {
+    guard let path = root.path("authorityFile") else { return nil }
+    do throws(HostFileError) {
+      let text = String(decoding: try HostFile.read(path), as: UTF8.self)
+      if !text.contains("-----BEGIN ") { root.problem("authorityFile", "\(path) holds no certificate in PEM form") }
+    } catch {
+      root.problem("authorityFile", error.description)
+    }
+    return path
   }
 
   private static func decodePolicy(_ object: ConfigurationObject) -> ConnectionPolicy? {

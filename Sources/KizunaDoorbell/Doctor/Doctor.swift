@@ -23,7 +23,7 @@ package struct Doctor: Sendable {
     environment: [String: String] = ProcessEnvironment.variables, log: HostLog = .none
   ) {
     self.configuration = configuration
-    self.parts = parts ?? .live()
+    self.parts = parts ?? .live(authorityFile: configuration.authorityFile)
     self.environment = environment
     self.log = log
   }

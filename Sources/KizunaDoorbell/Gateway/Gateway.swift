@@ -47,7 +47,11 @@ public actor Gateway {
     _ configuration: GatewayConfiguration, parts: GatewayParts? = nil, log: HostLog = .none,
     onTrace: (@Sendable (RingTrace) -> Void)? = nil
   ) {
-    let parts = parts ?? .live(maximumIdle: configuration.pollInterval + configuration.resumeThreshold)
+    let parts =
+      parts
+      ?? .live(
+        authorityFile: configuration.authorityFile,
+        maximumIdle: configuration.pollInterval + configuration.resumeThreshold)
     let signedIn = SignedInClient(configuration, parts: parts, log: log)
     let session = signedIn.session
     let recorder = RunRecorder(database: configuration.database, clock: parts.clock, log: log)

@@ -31,13 +31,20 @@ public struct GatewayParts: Sendable {
 
   /// libcurl, libwebsockets and the system's clock; proxies as the environment says.
   ///
-  /// - Parameter maximumIdle: nanoseconds after which an unused HTTP connection is not trusted any more. A process that was
-  ///   stopped notices nothing else of the time that has passed.
-  public static func live(maximumIdle: UInt64 = .seconds(45)) -> GatewayParts {
-    let proxy = ProxyRule(environment: ProcessEnvironment.variables)
-    let http = CurlHTTPClient(CurlHTTPClient.Settings(proxy: proxy, maximumIdle: maximumIdle))
+  /// - Parameters:
+  ///   - authorityFile: certificate authorities that are trusted besides the system's, for both; nil takes those of the
+  ///     environment's `SSL_CERT_FILE`, which OpenSSL honours and libcurl does not.
+  ///   - maximumIdle: nanoseconds after which an unused HTTP connection is not trusted any more. A process that was
+  ///     stopped notices nothing else of the time that has passed.
+  public static func live(authorityFile: String? = nil, maximumIdle: UInt64 = .seconds(45)) -> GatewayParts {
+    let environment = ProcessEnvironment.variables
+    let proxy = ProxyRule(environment: environment)
+    let authorityFile = authorityFile ?? environment["SSL_CERT_FILE"].flatMap { $0.isEmpty ? nil : $0 }
+    let http = CurlHTTPClient(
+      CurlHTTPClient.Settings(authorityFile: authorityFile, proxy: proxy, maximumIdle: maximumIdle))
+    let roots = authorityFile.map { LibwebsocketsTransport.TrustRoots.systemAnd(file: $0) } ?? .system
     return GatewayParts(
-      http: http, realtime: LibwebsocketsTransport(proxy: proxy, http: http),
+      http: http, realtime: LibwebsocketsTransport(trustRoots: roots, proxy: proxy, http: http),
       dropConnections: { http.dropConnections() },
       shutdown: { await http.shutdown() })
   }

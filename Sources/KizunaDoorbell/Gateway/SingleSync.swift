@@ -25,7 +25,7 @@ public enum SingleSync {
   public static func run(
     _ configuration: GatewayConfiguration, parts: GatewayParts? = nil, log: HostLog = .none
   ) async throws(GatewayError) -> SyncSummary {
-    let parts = parts ?? .live()
+    let parts = parts ?? .live(authorityFile: configuration.authorityFile)
     let signedIn = SignedInClient(configuration, parts: parts, log: log)
     let recorder = RunRecorder(database: configuration.database, clock: parts.clock, log: log)
     let result: Result<SyncSummary, GatewayError>

@@ -87,6 +87,11 @@ extension Replica {
     }
   }
 
+  /// - Parameter time: milliseconds since 1970.
+  func noteLastSync(_ time: Int64) throws {
+    try bareTransaction(sync: .normal, foreignKeys: false) { try database.setMeta(.lastSync, .integer(time)) }
+  }
+
   /// T6: an empty replica of nobody, with a new client id. The hybrid clock goes on, and journal numbers are not reused.
   func reset() throws {
     try transaction(sync: .full, applying: true) {

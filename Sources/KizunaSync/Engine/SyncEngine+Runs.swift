@@ -85,10 +85,12 @@ extension SyncEngine {
     let replica = try replica()
     let last = try replica.database.meta(.lastSync).integer ?? 0
     let now = clock.wallMilliseconds
-    guard now < last || now - last >= 60_000 else { return }
-    try replica.bareTransaction(sync: .normal, foreignKeys: false) {
-      try replica.database.setMeta(.lastSync, .integer(now))
+    guard now < last || now - last >= 60_000 else {
+      unwrittenSuccess = now
+      return
     }
+    unwrittenSuccess = nil
+    try replica.noteLastSync(now)
   }
 
   // MARK: Push

@@ -60,6 +60,11 @@ extension SyncEngine {
     raise([.localChanged])
   }
 
+  /// Replaces the capture triggers by others that refuse every write and name no column.
+  func turnCaptureOff() throws {
+    try translating { try replica().turnCaptureOff() }
+  }
+
   // MARK: Identity and buckets
 
   /// Sets what is sent as bearer token. The first `sub` becomes the owner; a different one blocks sync until a reset.

@@ -17,6 +17,8 @@ actor SyncEngine {
   private let reader: ReplicaReader?
 
   private(set) var openReplica: Replica?
+  /// When a run ended well and nobody wrote it down yet.
+  var unwrittenSuccess: Int64?
   private(set) var lock: DatabaseLock?
   private(set) var files: DatabaseFileGuard?
   /// Why nothing can be done any more: the files are not there, or no longer this engine's.
@@ -155,7 +157,10 @@ actor SyncEngine {
     await enterGate()
     defer { gate.leave() }
     // From here on a copy that was taken until now is another file than this one.
-    if let path = settings.path, lock != nil, lost == nil { try? openReplica?.renewInstance(InstanceFile(path)) }
+    if let path = settings.path, lock != nil, lost == nil {
+      if let unwrittenSuccess { try? openReplica?.noteLastSync(unwrittenSuccess) }
+      try? openReplica?.renewInstance(InstanceFile(path))
+    }
     openReplica?.close()
     openReplica = nil
     probe?.close()

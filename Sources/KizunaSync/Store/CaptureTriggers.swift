@@ -44,12 +44,7 @@ struct CaptureTriggers {
   static func namePrefix(table: String) -> String { "\(Schema.prefix)\(table)_" }
 
   func triggers() -> [Trigger] {
-    if refusesWrites {
-      return ["insert", "update", "delete"].map { verb in
-        let message = "\(verb) refused: \(table) is pull-only, its rows come from the server"
-        return trigger(when: "before", verb, "\(active)", "SELECT raise(ABORT, \(SQL.literal(message)));")
-      }
-    }
+    if refusesWrites { return refusing("\(table) is pull-only, its rows come from the server") }
     var list = [
       beforeInsert, afterPlainInsert, afterDisplacingInsert, beforeUpdate, afterPlainUpdate, afterDisplacingUpdate,
       afterDelete,
@@ -59,6 +54,17 @@ struct CaptureTriggers {
         trigger(when: "before", "delete", active, "SELECT raise(ABORT, \(SQL.literal(softDeleteMessage)));"))
     }
     return list
+  }
+
+  /// While capture is off: no write can go unseen. They name no column, so that every column may be altered or dropped.
+  func triggersWhileOff() -> [Trigger] {
+    refusing("capture of \(table) is off, so that its columns can change; kizuna-doorbell capture on ends that")
+  }
+
+  private func refusing(_ reason: String) -> [Trigger] {
+    ["insert", "update", "delete"].map { verb in
+      trigger(when: "before", verb, active, "SELECT raise(ABORT, \(SQL.literal("\(verb) refused: \(reason)")));")
+    }
   }
 
   // MARK: Parts

@@ -4,7 +4,19 @@ import HostKit
 extension Replica {
   /// Makes the triggers that are missing or whose text is out of date.
   func makeTriggers(_ table: String, _ config: KizunaSyncTableConfig) throws {
-    let wanted = try captureTriggers(table, config, columns: journalColumns(of: table)).triggers()
+    let capture = try captureTriggers(table, config, columns: journalColumns(of: table))
+    try put(isCaptureOff ? capture.triggersWhileOff() : capture.triggers(), on: table)
+  }
+
+  /// Ends capture until the database is opened again, and lets nobody write meanwhile.
+  func turnCaptureOff() throws {
+    isCaptureOff = true
+    try transaction(sync: .full) {
+      for layout in layouts.values { try makeTriggers(layout.name, layout.config) }
+    }
+  }
+
+  private func put(_ wanted: [CaptureTriggers.Trigger], on table: String) throws {
     let present = try presentTriggers(of: table)
     for name in present.keys where !wanted.contains(where: { $0.name == name }) {
       try database.execute("DROP TRIGGER \(SQL.name(name))")
@@ -20,7 +32,7 @@ extension Replica {
     "before_insert", "after_insert", "after_insert_displacing", "before_update", "after_update",
     "after_update_displacing", "after_delete",
   ]
-  /// Those of a pull-only table, which let no write happen.
+  /// Those of a pull-only table, and of any while capture is off, which let no write happen.
   private static let refusing: [Substring] = ["before_insert", "before_update", "before_delete"]
 
   /// Whether writes may have gone unseen: the triggers are not there. Which ones there have to be depends on what the

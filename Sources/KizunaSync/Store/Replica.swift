@@ -22,6 +22,8 @@ final class Replica {
   let log: HostLog
   /// The state of the table schemas the layouts were made from.
   var schemaCookie: Int64 = -1
+  /// From `turnCaptureOff` on, for as long as this replica is open.
+  var isCaptureOff = false
   var layouts: [String: TableLayout] = [:]
   /// The widest journal row there is.
   var captureWidth = 0

@@ -22,6 +22,7 @@ struct ListenTarget {
     .value("realtime-url", "URL", "the WebSocket's own address, ws:// or wss://"),
     .value("publishable-key", "KEY", "the key that opens the connection"),
     .value("access-token", "TOKEN", "the signed-in user's token, for private channels"),
+    .value("authority-file", "FILE", "certificate authorities to trust besides the system's, PEM"),
     .choice("vsn", PhoenixVersion.allCases.map(\.rawValue), "the serializer version; default 2.0.0"),
     .flag("public", "join public channels; Kizuna's are private"),
   ]
@@ -29,10 +30,9 @@ struct ListenTarget {
   /// - Parameter onFailure: hears why the session has no token.
   /// - Throws: `UsageError`, `ConfigurationError`, `CommandFailure` for a token that is over.
   static func resolve(
-    _ arguments: Arguments, http: any HTTPTransport, log: HostLog,
+    _ arguments: Arguments, _ configuration: GatewayConfiguration?, http: any HTTPTransport, log: HostLog,
     onFailure: @escaping @Sendable (SessionFailure) -> Void
   ) throws -> ListenTarget {
-    let configuration = try arguments.value("config").map { _ in try ConfigurationOption.load(arguments, log: log) }
     let project = try url(arguments, "url", .http)
     let webSocket = try url(arguments, "realtime-url", .webSocket)
     var endpoint: RealtimeConfiguration.Endpoint
@@ -64,6 +64,17 @@ struct ListenTarget {
       target.close = { await session.stop() }
     }
     return target
+  }
+
+  /// - Throws: `UsageError` for a file that cannot be read.
+  static func authorityFile(
+    _ arguments: Arguments, _ configuration: GatewayConfiguration?
+  ) throws(UsageError) -> String? {
+    guard let file = arguments.value("authority-file") else { return configuration?.authorityFile }
+    do throws(HostFileError) { _ = try HostFile.read(file) } catch {
+      throw UsageError("--authority-file: \(error.description)")
+    }
+    return file
   }
 
   private static func secret(_ arguments: Arguments, _ option: String) throws(UsageError) -> String? {

@@ -18,11 +18,12 @@ enum ListenVerb {
 
   private static func run(_ arguments: Arguments) async throws -> ExitCode {
     let log = LogOutput.log(from: arguments)
-    let parts = GatewayParts.live()
+    let configuration = try arguments.value("config").map { _ in try ConfigurationOption.load(arguments, log: log) }
+    let parts = GatewayParts.live(authorityFile: try ListenTarget.authorityFile(arguments, configuration))
     let (ends, continuation) = AsyncStream.makeStream(of: End.self)
     let wasReady = Locked(false)
     let failures = Locked(0)
-    let target = try ListenTarget.resolve(arguments, http: parts.http, log: log) { failure in
+    let target = try ListenTarget.resolve(arguments, configuration, http: parts.http, log: log) { failure in
       let count = failures.withLock { count -> Int in
         count += 1
         return count

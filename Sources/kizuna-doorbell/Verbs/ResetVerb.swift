@@ -15,20 +15,7 @@ enum ResetVerb {
   private static func run(_ arguments: Arguments) async throws -> ExitCode {
     let log = LogOutput.log(from: arguments)
     let configuration = try ConfigurationOption.load(arguments, log: log)
-    // A database that is not there, or none of ours, is not made now.
-    _ = try KizunaSyncReplicaStatus.read(databasePath: configuration.database)
-    let client = KizunaSyncClient()
-    let outcome: Result<Void, any Error>
-    do {
-      try await client.create(configuration.clientConfiguration)
-      outcome = .success(try await reset(client, discarding: arguments.flag("discard-writes")))
-    } catch let error as KizunaSyncError where KizunaSyncReplicaStatus.isHeld(error) {
-      outcome = .failure(CommandFailure(.locked, error.message))
-    } catch {
-      outcome = .failure(error)
-    }
-    await client.dispose()
-    try outcome.get()
+    try await ReplicaAccess.with(configuration) { try await reset($0, discarding: arguments.flag("discard-writes")) }
     StandardStreams.print("The replica is empty; the next sync or run reads everything again.")
     return .ok
   }

@@ -12,12 +12,12 @@ struct Stack: Sendable {
   let userID: String
 
   /// Starts a server, and ends it when `body` is done.
-  static func with<Result>(_ body: (Stack) async throws -> Result) async throws -> Result {
+  static func with<Result>(_ options: String..., body: (Stack) async throws -> Result) async throws -> Result {
     let process = try ChildProcess(
       executable: Binaries.localStack,
       arguments: [
         "--port", "0", "--table", "todos:owner_id", "--user", "\(email):\(password)", "--user", "bob@example.com:bob",
-      ])
+      ] + options)
     do {
       let line = try await process.line(of: .output, within: .seconds(30))
       let ready = try JSONValue(parsing: line)

@@ -48,7 +48,7 @@ import Testing
       CurlFailure(code: CURLE_SSL_CACERT_BADFILE, resolved: true), nil,
       HTTPError(
         .tls,
-        "the certificate authorities cannot be read, so host:443 cannot be verified; install ca-certificates or correct the authority file"
+        "the certificate authorities cannot be read, so host:443 cannot be verified; install ca-certificates or correct authorityFile"
       )
     ),
     (
@@ -61,7 +61,7 @@ import Testing
     ),
     (
       CurlFailure(code: CURLE_PEER_FAILED_VERIFICATION, resolved: true, verification: 18), nil,
-      HTTPError(.tls, "the certificate of host:443 is self-signed; give its authority file to trust it")
+      HTTPError(.tls, "the certificate of host:443 is self-signed; to trust it, name it as authorityFile")
     ),
     (
       CurlFailure(code: CURLE_PEER_FAILED_VERIFICATION, resolved: true, verification: 1), nil,

@@ -111,4 +111,31 @@ import Testing
       #expect(try file.rows() == ["a:mine", "b:two"])
     }
   }
+
+  @Test func aColumnIsDroppedWhileCaptureIsOffAndNoWriteGoesUnseen() async throws {
+    try await withScratchFolder { folder in
+      let file = SyncedFile(folder)
+      try file.sql.run("CREATE TABLE todos(id TEXT PRIMARY KEY, owner_id TEXT, title TEXT, stars INTEGER)")
+      try await file.serve("a", ["title": "one", "stars": 1])
+      try await file.serve("b", ["title": "two", "stars": 2])
+      try await file.sync()
+      try file.sql.run("UPDATE todos SET stars = 7, title = 'mine' WHERE id = 'a'")
+      #expect(throws: (any Error).self) { try file.sql.run("ALTER TABLE todos DROP COLUMN stars") }
+      try await file.engine { try await $0.turnCaptureOff() }
+      for write in ["INSERT INTO todos(id) VALUES ('c')", "UPDATE todos SET title = 'x'", "DELETE FROM todos"] {
+        let refused = #expect(throws: (any Error).self) { try file.sql.run(write) }
+        #expect(String(describing: refused).contains("kizuna-doorbell capture on"))
+      }
+      try file.sql.run("ALTER TABLE todos DROP COLUMN stars")
+      try await file.engine { _ in
+        try file.sql.run("UPDATE todos SET title = 'theirs' WHERE id = 'b'")
+      }
+      try await file.sync()
+      #expect(await file.server.row("todos", "a")?["stars"] == 7)
+      #expect(await file.server.row("todos", "a")?["title"] == "mine")
+      #expect(await file.server.row("todos", "b")?["title"] == "theirs")
+      #expect(try file.rows() == ["a:mine", "b:theirs"])
+      #expect(!file.events.contains("store.writes_unseen"))
+    }
+  }
 }
