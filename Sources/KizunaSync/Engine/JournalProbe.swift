@@ -38,8 +38,12 @@ final class JournalProbe: Sendable {
           SendableConnection.init)
       }
       guard let database = state.connection?.database else { return false }
-      let newest = (try? database.value("SELECT max(seq) FROM _kizunasync_capture"))?.integer ?? 0
-      if newest > state.known { return true }
+      // Less than known is news too: somebody deleted rows of it.
+      if let newest = try? database.value("SELECT max(seq) FROM _kizunasync_capture"),
+        newest.integer ?? 0 != state.known
+      {
+        return true
+      }
       let schema = (try? database.value("PRAGMA schema_version"))?.integer
       return schema != nil && schema != state.schema
     }

@@ -119,6 +119,8 @@ final class RowWriter {
 
   /// - Returns: false when the row needs the long way; nothing is written then.
   func write(_ item: PullPage.Item, _ range: Range<Int>, _ bytes: UnsafeRawBufferPointer) throws -> Bool {
+    // Whether anything was written is for the long way to find out.
+    guard !layout.hasAppTriggers else { return false }
     for position in cells.indices { cells[position] = .absent }
     var isPlain = true
     var member = 0

@@ -54,6 +54,7 @@ struct Harvest {
   /// - Parameter limit: stop after about so many journal rows; the rest is for the next call.
   mutating func run(limit: Int? = nil) throws {
     let isForeign = pending == nil
+    try replica.repairJournal()
     var last = try database.meta(.harvested).integer ?? 0
     var count = 0
     while true {

@@ -13,7 +13,38 @@ extension Replica {
   /// The distance between the newest journal row and the harvest: an upper limit of the rows that wait.
   func pendingJournalRows() throws -> Int64 {
     let newest = try database.value("SELECT max(seq) FROM _kizunasync_capture")?.integer ?? 0
-    return newest - (try database.meta(.harvested).integer ?? 0)
+    let harvested = try database.meta(.harvested).integer ?? 0
+    return try isJournalIntact(harvested) ? newest - harvested : 1
+  }
+
+  /// The harvest leaves the newest row it took, and nothing before it.
+  private func isJournalIntact(_ harvested: Int64) throws -> Bool {
+    guard harvested > 0 else { return true }
+    return try database.value("SELECT min(seq) FROM _kizunasync_capture")?.integer == harvested
+  }
+
+  /// Another program deleted rows of the journal, and their numbers were given to new ones: those are numbered again, so
+  /// that the harvest finds them, and what was deleted is found by reading the tables again.
+  func repairJournal() throws {
+    let harvested = try database.meta(.harvested).integer ?? 0
+    guard try !isJournalIntact(harvested) else { return }
+    if let oldest = try database.value("SELECT min(seq) FROM _kizunasync_capture")?.integer, oldest <= harvested {
+      // By way of numbers that nobody has, because each one is checked as it changes.
+      try database.run("UPDATE _kizunasync_capture SET seq = -seq - 1 WHERE seq >= 0")
+      try database.run("UPDATE _kizunasync_capture SET seq = ? - seq", .integer(harvested - oldest))
+    }
+    try database.run("INSERT OR IGNORE INTO _kizunasync_capture(seq, tbl, op) VALUES (?, '', 'd')", .integer(harvested))
+    try changeRereads { rereads in
+      for (table, config) in settings.tables {
+        rereads.ask(table, keep: config.syncMode == .readWrite ? .changes : .nothing)
+      }
+    }
+    log.warning(
+      "store.journal_deleted",
+      [
+        "reason":
+          "another program deleted rows of _kizunasync_capture; all rows are read again from the server, and what differs is queued"
+      ])
   }
 
   /// Brings the journal down to what one transaction may take, several short ones if need be.

@@ -252,6 +252,30 @@ struct CaptureTriggers {
     trigger(when: "after", "delete", active, log("d", into: oldSlots, oldValues))
   }
 
+  /// Reads the columns and their slots from the text of an after_delete trigger, which names each of them once.
+  /// - Returns: nil for another text.
+  static func columns(in afterDelete: String) -> [Column]? {
+    let slotsBegin = "_kizunasync_capture(tbl, op, grp, at, "
+    let valuesBegin = "julianday(), "
+    guard let slots = afterDelete.firstRange(of: slotsBegin), let values = afterDelete.firstRange(of: valuesBegin),
+      let slotsEnd = afterDelete[slots.upperBound...].firstIndex(of: ")")
+    else { return nil }
+    let numbers = afterDelete[slots.upperBound..<slotsEnd].split(separator: ", ").map { Int($0.dropFirst()) }
+    var names: [String] = []
+    var rest = afterDelete[values.upperBound...]
+    while rest.hasPrefix("OLD."), let name = SQL.readName(&rest, after: "OLD.") {
+      names.append(name)
+      if rest.hasPrefix(", ") { rest = rest.dropFirst(2) }
+    }
+    guard rest.hasPrefix(";"), names.count == numbers.count else { return nil }
+    var columns: [Column] = []
+    for (name, number) in zip(names, numbers) {
+      guard let number else { return nil }
+      columns.append(Column(name: name, slot: number))
+    }
+    return columns
+  }
+
   init(
     table: String, columns: [Column], key: [String], uniqueSets: [UniqueSet], isSelfReferencing: Bool = false,
     refusesWrites: Bool = false, refusesDeletes: Bool = false

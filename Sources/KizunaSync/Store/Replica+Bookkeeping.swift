@@ -58,7 +58,10 @@ extension Replica {
     if missing.contains(.kinds) {
       // What waits in the journal cannot be read without them.
       let newest = try database.value("SELECT max(seq) FROM _kizunasync_capture")?.integer
-      if let newest { try database.setMeta(.harvested, .integer(newest)) }
+      if let newest {
+        try database.setMeta(.harvested, .integer(newest))
+        try database.run("DELETE FROM _kizunasync_capture WHERE seq < ?", .integer(newest))
+      }
       try database.run("UPDATE _kizunasync_tables SET slots = 0")
     }
     if missing.contains(.tables) {

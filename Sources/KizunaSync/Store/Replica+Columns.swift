@@ -8,20 +8,24 @@ extension Replica {
     var gone: [String] = []
     /// Nothing was known of the table.
     var isFirst = false
+    /// Names changed hands, so that cells stand under names the server's values of which they are not.
+    var isMixed = false
   }
 
   /// Brings `kinds` in line with the table: columns may have come, gone or been renamed.
   func followColumns(_ table: String, _ config: KizunaSyncTableConfig) throws -> ColumnChange {
     let present = try tableColumns(table).map(\.name)
-    try followRenames(table, config, present)
+    let renames = try followRenames(table, present)
     let known = try journalColumns(of: table).map(\.name)
     var change = ColumnChange(isFirst: known.isEmpty)
     change.gone = known.filter { !present.contains($0) }
     if !change.gone.isEmpty { try drop(change.gone, of: table) }
     for column in present where !known.contains(column) {
       try addColumn(column, to: table, late: !change.isFirst && hasRows(table))
+      try learnAgain(column, of: table, from: renames)
       if !change.isFirst { change.came.append(column) }
     }
+    change.isMixed = renames.areMixed || (!renames.isEmpty && !change.came.isEmpty)
     try noLongerIgnore(present, of: table)
     let isManaged = try isManaged(table)
     for column in config.columns.keys.sorted() where !present.contains(column) {
@@ -36,27 +40,6 @@ extension Replica {
       try journalExistingRows(table, config)
     }
     return change
-  }
-
-  /// A renamed column keeps its place in the journal, where its values already wait.
-  private func followRenames(_ table: String, _ config: KizunaSyncTableConfig, _ present: [String]) throws {
-    let known = try journalColumns(of: table)
-    let gone = known.filter { !present.contains($0.name) }.map(\.name)
-    let came = present.filter { name in !known.contains { $0.name == name } }
-    guard !gone.isEmpty, gone.count == came.count else { return }
-    let names = Dictionary(uniqueKeysWithValues: zip(gone, came))
-    let renamed = known.map { CaptureTriggers.Column(name: names[$0.name] ?? $0.name, slot: $0.slot) }
-    guard try triggersJournal(renamed, of: table, config) else { return }
-    for (old, new) in zip(gone, came) {
-      try database.run(
-        "UPDATE _kizunasync_kinds SET col = ?3 WHERE tbl = ?1 AND col = ?2", .text(table), .text(old), .text(new))
-      log.warning(
-        "store.column_renamed",
-        [
-          "table": .string(table), "column": .string(old), "to": .string(new),
-          "reason": "the server must know the column by its new name too, or its values are refused",
-        ])
-    }
   }
 
   /// Forgets columns that are no longer there, after what was written to them is queued.

@@ -19,6 +19,12 @@ extension Replica {
     return text.flatMap { try? JSONValue(parsing: $0) }?.arrayValue?.compactMap(\.stringValue)
   }
 
+  /// Somebody changed the table, other than its indexes and triggers, since it was looked at last.
+  func isDeclaredOtherwise(_ table: String) throws -> Bool {
+    guard let remembered = try rememberedDeclaration(of: table)?.first else { return false }
+    return try currentDeclaration(of: table).first != remembered
+  }
+
   func noteDeclaration(of table: String) throws {
     let current = try currentDeclaration(of: table)
     guard try current != rememberedDeclaration(of: table) else { return }

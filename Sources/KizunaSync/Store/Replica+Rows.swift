@@ -98,12 +98,17 @@ extension Replica {
   private func hide(_ table: String, pk: String) throws {
     let layout = try layout(table)
     do {
-      try change(layout, layout.deleteRow, layout.keyCells(pk))
+      try remove(layout, pk: pk)
       try noteAbsent(table, pk: pk, row: nil)
       try unpark(table, pk: pk)
     } catch let error as SQLiteError where isRefusal(error) {
       try park(table, pk: pk, rowText: "null", error: error)
     }
+  }
+
+  private func remove(_ layout: TableLayout, pk: String) throws {
+    try change(layout, layout.deleteRow, layout.keyCells(pk))
+    if layout.hasAppTriggers, database.changes == 0, try cells(layout, pk: pk) != nil { throw Self.ignored }
   }
 
   func write(_ table: String, pk: String, row: RowMap) throws {
@@ -125,9 +130,32 @@ extension Replica {
     for (position, cell) in zip(layout.keyPositions, key) {
       if let index = layout.syncedPositions.firstIndex(of: position) { cells[index] = cell }
     }
-    try change(layout, layout.upsert, cells)
+    if layout.hasAppTriggers {
+      try writeBesideTriggers(layout, cells)
+    } else {
+      try change(layout, layout.upsert, cells)
+    }
     try noteAbsent(table, pk: pk, row: row)
   }
+
+  private func writeBesideTriggers(_ layout: TableLayout, _ cells: [SQLiteValue]) throws {
+    guard setAside[layout.name] == nil else { return }
+    func isHeld() throws -> Bool? { try database.first(layout.holdsRow, cells) { $0.int(0) != 0 } }
+    if let update = layout.updateRow {
+      try change(layout, update, cells)
+      if database.changes > 0 { return }
+    }
+    switch try isHeld() {
+    case true?: return
+    case false?: throw Self.ignored
+    case nil: break
+    }
+    try change(layout, layout.insertRow, cells)
+    if database.changes == 0 { throw Self.ignored }
+  }
+
+  private static let ignored = SQLiteError(
+    code: SQLITE_CONSTRAINT, message: "a trigger ignored the change, by RAISE(IGNORE)", sql: nil)
 
   // MARK: Parked rows
 
@@ -182,8 +210,7 @@ extension Replica {
       try database.savepoint {
         for row in rows {
           refused = row
-          let layout = try layout(row.table)
-          try change(layout, layout.deleteRow, layout.keyCells(row.pk))
+          try remove(layout(row.table), pk: row.pk)
         }
         refused = nil
         for row in rows {

@@ -96,6 +96,8 @@ extension Replica {
   private func follow(_ table: String, _ config: KizunaSyncTableConfig, isMade: Bool) throws {
     let isGap = try !isMade && lacksTriggers(table)
     if isGap { try recogniseOwner(of: table) }
+    // Triggers that name no column do not tell either what was renamed, and nothing was written meanwhile.
+    let isBlind = try !isMade && journalledColumns(of: table) == nil && isDeclaredOtherwise(table)
     let change = try followColumns(table, config)
     try makeTriggers(table, config)
     try learnDeclaredKinds(table, config)
@@ -116,7 +118,7 @@ extension Replica {
       try changeRereads {
         $0.ask(table, keep: config.syncMode == .readWrite ? keep : .nothing, fresh: Set(change.came))
       }
-    } else if try !change.gone.isEmpty || (!change.came.isEmpty && !isManaged(table)) {
+    } else if try isBlind || change.isMixed || !change.gone.isEmpty || (!change.came.isEmpty && !isManaged(table)) {
       try changeRereads { $0.ask(table, keep: .nothing, fresh: Set(change.came)) }
     }
   }

@@ -44,15 +44,10 @@ extension Replica {
     return !Self.refusing.allSatisfy { present[prefix + $0]?.contains("refused") == true }
   }
 
-  /// Whether the table's triggers journal these columns: who renames a column renames it in the triggers too.
-  func triggersJournal(_ columns: [CaptureTriggers.Column], of table: String, _ config: KizunaSyncTableConfig) throws
-    -> Bool
-  {
-    let wanted = try captureTriggers(table, config, columns: columns).triggers()
+  /// The columns as the triggers name them, which are renamed in there too; nil where no trigger names them.
+  func journalledColumns(of table: String) throws -> [CaptureTriggers.Column]? {
     let present = try presentTriggers(of: table)
-    // The shortest one that names every column. What others say also depends on keys and indexes.
-    guard let delete = wanted.first(where: { $0.name.hasSuffix("_after_delete") }) else { return false }
-    return present[delete.name] == delete.sql
+    return present[CaptureTriggers.namePrefix(table: table) + "after_delete"].flatMap(CaptureTriggers.columns)
   }
 
   func journalColumns(of table: String) throws -> [CaptureTriggers.Column] {

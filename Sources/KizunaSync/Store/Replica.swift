@@ -218,7 +218,12 @@ final class Replica {
         isFirm: row.int(3) != 0, isLate: row.int(4) != 0, isKey: config.key.contains(row.string(0)),
         isLocalOnly: localOnly.contains(row.string(0)))
     }
-    guard !isManaged else { return TableLayout(name: table, config: config, isManaged: true, columns: columns) }
+    let hasAppTriggers = try database.exists(
+      "SELECT 1 FROM sqlite_schema WHERE type = 'trigger' AND tbl_name = ? COLLATE NOCASE AND substr(name, 1, 12) <> ?",
+      .text(table), .text(Schema.prefix))
+    guard !isManaged else {
+      return TableLayout(name: table, config: config, isManaged: true, hasAppTriggers: hasAppTriggers, columns: columns)
+    }
     let types = Dictionary(
       try database.map("SELECT name, type FROM pragma_table_info(?)", [.text(table)]) { ($0.string(0), $0.string(1)) },
       uniquingKeysWith: { first, _ in first })
@@ -231,6 +236,6 @@ final class Replica {
       if column.isKey { column.affinity = column.declared }
       return column
     }
-    return TableLayout(name: table, config: config, isManaged: false, columns: declared)
+    return TableLayout(name: table, config: config, isManaged: false, hasAppTriggers: hasAppTriggers, columns: declared)
   }
 }

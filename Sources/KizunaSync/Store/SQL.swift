@@ -12,6 +12,25 @@ enum SQL {
     "'" + doubling(text, UInt8(ascii: "'")) + "'"
   }
 
+  /// Takes a prefix and a name in double quotes off the front.
+  static func readName(_ text: inout Substring, after prefix: String) -> String? {
+    var rest = text.utf8.dropFirst(prefix.utf8.count)
+    let quote = UInt8(ascii: "\"")
+    guard rest.popFirst() == quote else { return nil }
+    var name: [UInt8] = []
+    while let byte = rest.popFirst() {
+      if byte == quote {
+        guard rest.first == quote else {
+          text = Substring(rest)
+          return String(decoding: name, as: UTF8.self)
+        }
+        rest.removeFirst()
+      }
+      name.append(byte)
+    }
+    return nil
+  }
+
   static func parameters(_ count: Int) -> String {
     repeatElement("?", count: count).joined(separator: ", ")
   }

@@ -35,6 +35,9 @@ final class TableLayout {
   let config: KizunaSyncTableConfig
   /// Made by the replica, which adds columns when rows bring them. Otherwise the app made it and its schema is left alone.
   let isManaged: Bool
+  /// The app has triggers on the table. What they do must not be changed by how a row is written, and they may drop it
+  /// without a word, by `RAISE(IGNORE)`.
+  let hasAppTriggers: Bool
   let columns: [Column]
   let positions: [String: Int]
   /// Positions of the key columns, in key order.
@@ -42,7 +45,10 @@ final class TableLayout {
   /// Positions of the columns that travel, keys included.
   let syncedPositions: [Int]
 
-  init(name: String, config: KizunaSyncTableConfig, isManaged: Bool, columns: [Column]) {
+  init(
+    name: String, config: KizunaSyncTableConfig, isManaged: Bool, hasAppTriggers: Bool = false, columns: [Column]
+  ) {
+    self.hasAppTriggers = hasAppTriggers
     self.name = name
     self.config = config
     self.isManaged = isManaged
@@ -143,26 +149,68 @@ final class TableLayout {
   private(set) lazy var selectRow = "SELECT \(allColumns) FROM \(quoted) WHERE \(whereKey)"
   private(set) lazy var deleteRow = "DELETE FROM \(quoted) WHERE \(whereKey)"
 
-  /// Parameters: the new key, the old key. Does nothing where the new one is taken.
-  private(set) lazy var moveKey =
-    "UPDATE OR IGNORE \(quoted) SET \(config.key.map { "\(SQL.name($0)) = ?" }.joined(separator: ", ")) WHERE \(whereKey)"
+  /// Parameters: the new key, the old key. Does nothing where the new one is taken. (`UPDATE OR IGNORE` would take the
+  /// place of conflict clauses in the app's triggers.)
+  private(set) lazy var moveKey: String = {
+    let assignments = config.key.enumerated().map { "\(SQL.name($1)) = ?\($0 + 1)" }
+    let old = config.key.enumerated().map { "\(SQL.name($1)) = ?\($0 + config.key.count + 1)" }
+    let taken = config.key.enumerated().map { "taken.\(SQL.name($1)) = ?\($0 + 1)" }
+    return "UPDATE \(quoted) SET \(assignments.joined(separator: ", ")) WHERE \(old.joined(separator: " AND ")) "
+      + "AND NOT EXISTS (SELECT 1 FROM \(quoted) AS taken WHERE \(taken.joined(separator: " AND ")))"
+  }()
 
-  /// Writes a row of the server: parameters in the order of `syncedPositions`. An equal row is not touched, so that an
-  /// app's update triggers fire for real changes only. `1` and `1.0` are equal to SQLite's operators, but not to an
-  /// app that divides by them. The alias keeps a table named `excluded` apart from SQLite's name for the new values.
+  // MARK: Writing a row of the server
+
+  // Parameters in the order of `syncedPositions`. An equal row is not touched, so that an app's update triggers fire for
+  // real changes only.
+
+  private var syncedNames: [String] { syncedPositions.map { SQL.name(columns[$0].name) } }
+  private var others: [(name: String, parameter: Int, isTyped: Bool)] {
+    syncedPositions.enumerated().filter { !columns[$1].isKey }
+      .map { (SQL.name(columns[$1].name), $0 + 1, columns[$1].declared != .none) }
+  }
+  private var isItsKey: String {
+    syncedPositions.enumerated().filter { columns[$1].isKey }
+      .map { "\(SQL.name(columns[$1].name)) = ?\($0 + 1)" }.joined(separator: " AND ")
+  }
+
+  /// `1` and `1.0` are equal to SQLite's operators, but not to an app that divides by them; nor are `a` and `A`, whatever
+  /// collation the column has.
+  private static func differ(_ old: String, _ new: String) -> String {
+    "\(old) COLLATE BINARY IS NOT \(new) OR typeof(\(old)) <> typeof(\(new))"
+  }
+
+  /// The usual way, for tables without triggers of the app: an upsert replaces the conflict clauses in them by its own.
+  /// ABORT, because the declaration may say that a conflict drops this row or another. The alias keeps a table named
+  /// `excluded` apart from SQLite's name for the new values.
   private(set) lazy var upsert: String = {
-    let names = syncedPositions.map { SQL.name(columns[$0].name) }
-    let others = syncedPositions.filter { !columns[$0].isKey }.map { SQL.name(columns[$0].name) }
-    func differs(_ column: String) -> String {
-      let (old, new) = ("stored.\(column)", "excluded.\(column)")
-      return "\(old) IS NOT \(new) OR typeof(\(old)) <> typeof(\(new))"
-    }
     let action =
       others.isEmpty
       ? "DO NOTHING"
-      : "DO UPDATE SET " + others.map { "\($0) = excluded.\($0)" }.joined(separator: ", ") + " WHERE "
-        + others.map(differs).joined(separator: " OR ")
-    return "INSERT INTO \(quoted) AS stored(\(names.joined(separator: ", "))) VALUES (\(SQL.parameters(names.count))) "
-      + "ON CONFLICT(\(keyColumns)) \(action)"
+      : "DO UPDATE SET " + others.map { "\($0.name) = excluded.\($0.name)" }.joined(separator: ", ") + " WHERE "
+        + others.map { Self.differ("stored.\($0.name)", "excluded.\($0.name)") }.joined(separator: " OR ")
+    return "INSERT OR ABORT INTO \(quoted) AS stored(\(syncedNames.joined(separator: ", "))) "
+      + "VALUES (\(SQL.parameters(syncedNames.count))) ON CONFLICT(\(keyColumns)) \(action)"
+  }()
+
+  /// nil where there is nothing but the key.
+  private(set) lazy var updateRow: String? =
+    others.isEmpty
+    ? nil
+    : "UPDATE \(quoted) SET \(others.map { "\($0.name) = ?\($0.parameter)" }.joined(separator: ", ")) "
+      + "WHERE \(isItsKey) AND ("
+      // A column with a type makes one kind of value of equal ones.
+      + others.map {
+        $0.isTyped ? "\($0.name) COLLATE BINARY IS NOT ?\($0.parameter)" : Self.differ($0.name, "?\($0.parameter)")
+      }
+      .joined(separator: " OR ") + ")"
+
+  private(set) lazy var insertRow =
+    "INSERT INTO \(quoted)(\(syncedNames.joined(separator: ", "))) VALUES (\(SQL.parameters(syncedNames.count)))"
+
+  /// Finds a row of the key: whether it is the one that was to be written.
+  private(set) lazy var holdsRow: String = {
+    let equal = others.map { "\($0.name) COLLATE BINARY IS ?\($0.parameter)" }
+    return "SELECT \(equal.isEmpty ? "1" : equal.joined(separator: " AND ")) FROM \(quoted) WHERE \(isItsKey)"
   }()
 }

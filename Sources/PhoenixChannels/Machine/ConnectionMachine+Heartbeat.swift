@@ -46,9 +46,11 @@ extension ConnectionMachine {
       ? nil
       : heartbeat.deadline(joins: unansweredJoins(turn), policy.heartbeat, policy.join)
     guard let deadline else { return timers.cancel(.answer, &turn) }
+    // Looked at again when a join that was given up stops counting, because no event tells of that.
+    let look = min(deadline, serverQueue.nextEnd(after: turn.now) ?? deadline)
     // The end of a join can put the deadline into the past; a timer that is due already stays.
-    if let armed = timers.deadline(of: .answer), armed == deadline || max(armed, deadline) <= turn.now { return }
-    timers.arm(.answer, at: max(deadline, turn.now), &turn)
+    if let armed = timers.deadline(of: .answer), armed == look || max(armed, look) <= turn.now { return }
+    timers.arm(.answer, at: max(look, turn.now), &turn)
   }
 
   mutating func answerOverdue(since deadline: UInt64, _ turn: inout Turn) {

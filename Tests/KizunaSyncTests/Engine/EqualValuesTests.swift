@@ -70,6 +70,22 @@ import Testing
     }
   }
 
+  /// Texts that the column's collation holds equal are different all the same.
+  @Test(arguments: ["", "CREATE TRIGGER app AFTER UPDATE ON notes BEGIN SELECT 1; END"])
+  func collationsHaveNoSay(trigger: String) throws {
+    try withScratchFolder { folder in
+      let fixture = try ReplicaFixture(
+        ["notes": KizunaSyncTableConfig()], path: "\(folder)/a.db",
+        preparing: "CREATE TABLE notes(id TEXT PRIMARY KEY, a TEXT COLLATE NOCASE, b COLLATE RTRIM);" + trigger)
+      defer { fixture.replica.close() }
+      for (number, value) in ["a", "A", "A ", "a"].enumerated() {
+        let row: JSONValue = ["a": .string(value), "b": .string(value)]
+        try fixture.pull([("k", row)], cursor: "\(number + 1)", table: "notes")
+        #expect(try fixture.database.value("SELECT a || '|' || b || '|' FROM notes") == .text("\(value)|\(value)|"))
+      }
+    }
+  }
+
   @Test func aRowThatIsTheSameIsNotTouched() throws {
     try withScratchFolder { folder in
       let fixture = try ReplicaFixture(

@@ -138,4 +138,87 @@ import Testing
       #expect(!file.events.contains("store.writes_unseen"))
     }
   }
+
+  // MARK: Names that change hands
+
+  /// `columns` are those of the table a, b, …: the server's names and values; then what another program does to them.
+  private struct Handover: CustomTestStringConvertible {
+    var testDescription: String
+    var script: String
+    /// The table afterwards, by the columns of the server, and the server's row.
+    var rows: [String]
+    var isOneTransaction = true
+  }
+
+  private static let handovers = [
+    Handover(
+      testDescription: "a new column takes the name of a renamed one",
+      script: "ALTER TABLE todos RENAME COLUMN title TO former; ALTER TABLE todos ADD COLUMN title TEXT; "
+        + "UPDATE todos SET title = 'new' WHERE id = 'a'; INSERT INTO todos(id, title, note) VALUES ('c', 'three', 'n3')",
+      rows: ["a:new:n1", "b:two:n2", "c:three:n3"]),
+    Handover(
+      testDescription: "two columns swap their names",
+      script: "ALTER TABLE todos RENAME COLUMN title TO x; ALTER TABLE todos RENAME COLUMN note TO title; "
+        + "ALTER TABLE todos RENAME COLUMN x TO note; UPDATE todos SET title = 'new' WHERE id = 'a'",
+      rows: ["a:new:n1", "b:two:n2"]),
+    Handover(
+      testDescription: "two columns swap their names and nothing is written",
+      script: "ALTER TABLE todos RENAME COLUMN title TO x; ALTER TABLE todos RENAME COLUMN note TO title; "
+        + "ALTER TABLE todos RENAME COLUMN x TO note",
+      rows: ["a:one:n1", "b:two:n2"]),
+    Handover(
+      testDescription: "three columns pass their names on",
+      script: "ALTER TABLE todos RENAME COLUMN note TO former; ALTER TABLE todos RENAME COLUMN title TO note; "
+        + "ALTER TABLE todos ADD COLUMN title TEXT; UPDATE todos SET note = 'new' WHERE id = 'b'; "
+        + "UPDATE todos SET title = 'newer' WHERE id = 'b'",
+      rows: ["a:one:n1", "b:newer:new"]),
+  ]
+
+  @Test(arguments: handovers, [true, false])
+  private func namesThatChangeHandsMixNothingUp(handover: Handover, isRunning: Bool) async throws {
+    for declaration in [nil, "CREATE TABLE todos(id TEXT PRIMARY KEY, owner_id TEXT, title TEXT, note TEXT)"] {
+      try await withScratchFolder { folder in
+        let file = SyncedFile(folder)
+        if let declaration { try file.sql.run(declaration) }
+        try await file.serve("a", ["title": "one", "note": "n1"])
+        try await file.serve("b", ["title": "two", "note": "n2"])
+        try await file.sync()
+        let script = "BEGIN; \(handover.script); COMMIT"
+        if isRunning {
+          try await file.engine { engine in
+            try await engine.sync()
+            try file.sql.run(script)
+            try await engine.sync()
+          }
+        } else {
+          try file.sql.run(script)
+        }
+        try await file.sync()
+        try await file.sync()
+        let cells = try file.sql.texts("SELECT id || ':' || title || ':' || note FROM todos ORDER BY id")
+        #expect(cells == handover.rows, "\(declaration == nil ? "made by the replica" : "the app's")")
+        for row in handover.rows {
+          let parts = row.split(separator: ":").map(String.init)
+          let served = await file.server.row("todos", parts[0])
+          #expect(served?["title"] == .string(parts[1]))
+          #expect(served?["note"] == .string(parts[2]))
+        }
+        #expect(try KizunaSyncReplicaStatus.read(databasePath: file.path).outboxDepth == 0)
+      }
+    }
+  }
+
+  /// Its triggers name no column, so the declaration tells.
+  @Test func aPullOnlyTableIsReadAgain() async throws {
+    try await withScratchFolder { folder in
+      let file = SyncedFile(folder, ["todos": KizunaSyncTableConfig(bucket: .byOwner("owner_id"), syncMode: .pullOnly)])
+      try await file.serve("a", ["title": "one", "note": "n1"])
+      try await file.sync()
+      try file.sql.run(
+        "ALTER TABLE todos RENAME COLUMN title TO x; ALTER TABLE todos RENAME COLUMN note TO title; "
+          + "ALTER TABLE todos RENAME COLUMN x TO note")
+      try await file.sync()
+      #expect(try file.sql.texts("SELECT title || note FROM todos") == ["onen1"])
+    }
+  }
 }

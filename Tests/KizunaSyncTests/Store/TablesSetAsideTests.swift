@@ -176,20 +176,6 @@ import Testing
     }
   }
 
-  @Test func aDeclaredRollbackIsOneToo() async throws {
-    let script = "CREATE TABLE todos(id TEXT PRIMARY KEY, owner_id TEXT, title TEXT UNIQUE ON CONFLICT ROLLBACK)"
-    try await withSyncedFile(script) { file in
-      try await file.serve("c", ["title": "one"])
-      try await file.serve("m", ["body": "second"], in: "notes")
-      try await file.sync()
-      #expect(try file.rows("notes", "body") == ["m:second", "n:note"])
-      #expect(try status(file).tablesSetAside["todos"]?.contains("the declaration of the table todos") == true)
-      try await file.serve("c", ["title": "three"])
-      try await file.sync()
-      #expect(try file.rows() == ["a:one", "b:two", "c:three"])
-    }
-  }
-
   // MARK: One row
 
   @Test(arguments: [

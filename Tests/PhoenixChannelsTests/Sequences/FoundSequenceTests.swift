@@ -20,4 +20,15 @@ import Testing
       steps: [.start, .subscribe("b"), .token(1), .refused(401, retryAfter: nil, body: nil), .hint(.manual)]
     ).expectRules()
   }
+
+  /// A join that was given up excuses a silent server for a while only, and no event tells when that is over.
+  @Test func aJoinThatWasGivenUpStopsCounting() {
+    MachineSequence(
+      usesCredentials: false, isVersion1: false, chance: nil,
+      steps: [
+        .subscribe("a"), .start, .opened, .advance(9.0), .advance(9.0), .advance(9.0), .heartbeatAnswer(.current),
+        .advance(9.0), .advance(9.0), .answer("a", .current, status: "ok", reason: nil), .advance(5.0), .staleTimer(0),
+      ]
+    ).expectRules()
+  }
 }

@@ -24,6 +24,11 @@ struct ServerQueue: Sendable {
     entries.compactMap { $0.until > now ? $0.joinSentAt : nil }
   }
 
+  /// When the next of them stops counting.
+  func nextEnd(after now: UInt64) -> UInt64? {
+    entries.filter { $0.until > now && $0.joinSentAt != nil }.map(\.until).min()
+  }
+
   enum Answer {
     case notOurs
     case leave
