@@ -1,3 +1,4 @@
+import Foundation
 import Glibc
 import HostKit
 import KizunaDoorbell
@@ -7,7 +8,7 @@ import SyncServer
 import Testing
 
 /// The gateway as a library, over real sockets and a real file, in one process with the development server.
-@Suite struct GatewayTests {
+@Suite(.timeLimit(.minutes(5))) struct GatewayTests {
   private func withStack(_ body: (LocalStack, String) async throws -> Void) async throws {
     var template = Array("/tmp/kizuna-gateway-XXXXXX".utf8CString)
     _ = try #require(mkdtemp(&template))
@@ -81,6 +82,42 @@ import Testing
       #expect(await failure(of: Gateway(try configuration(stack, path))) == .locked)
       await first.stop()
       #expect(await failure(of: Gateway(try configuration(stack, path))) == nil)
+    }
+  }
+
+  /// Files of a folder that this process has open, by the name the link gives them.
+  private func open(in folder: String) throws -> [String] {
+    try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").compactMap {
+      try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/fd/" + $0)
+    }.filter { $0.hasPrefix(folder) }
+  }
+
+  /// When `stop` returns nothing of the gateway is left, at whatever moment it came: the files may go, and others may
+  /// take their places.
+  @Test func whenStopReturnsTheFilesMayBeDeleted() async throws {
+    try await withStack { stack, folder in
+      let place = folder + "/place"
+      for moment in 0..<4 {
+        try FileManager.default.createDirectory(atPath: place, withIntermediateDirectories: false)
+        let gateway = Gateway(try configuration(stack, place + "/a.db"))
+        if moment == 0 {
+          // In the middle of the start.
+          async let started: Void = gateway.start()
+          await gateway.stop()
+          try? await started
+          await gateway.stop()
+        } else {
+          try await gateway.start()
+          if moment > 1 { try await gateway.client.from("todos").insert(["title": "number \(moment)"]) }
+          // A run may be under way here, and a socket may be opening.
+          if moment == 3 { for await status in gateway.connection.statusUpdates where status.isReady { break } }
+          await gateway.stop()
+        }
+        #expect(try open(in: place) == [])
+        try FileManager.default.removeItem(atPath: place)
+      }
+      // Nothing makes them again.
+      #expect(!FileManager.default.fileExists(atPath: place))
     }
   }
 

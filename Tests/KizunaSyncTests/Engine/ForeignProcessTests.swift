@@ -7,7 +7,7 @@ import Testing
 @testable import KizunaSync
 
 /// The `sqlite3` program beside a running engine.
-@Suite struct ForeignProcessTests {
+@Suite(.timeLimit(.minutes(10))) struct ForeignProcessTests {
   static let program = "/usr/bin/sqlite3"
   static let hasShell = access(program, X_OK) == 0
 

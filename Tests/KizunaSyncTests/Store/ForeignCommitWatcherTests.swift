@@ -4,7 +4,7 @@ import Testing
 
 @testable import KizunaSync
 
-@Suite struct ForeignCommitWatcherTests {
+@Suite(.timeLimit(.minutes(5))) struct ForeignCommitWatcherTests {
   /// Counts checks and waits for them.
   private final class Checks: Sendable {
     private let count = Locked(0)
