@@ -18,4 +18,15 @@ static inline int kd_sqlite_db_config_int(sqlite3 *database, int option, int val
   return sqlite3_db_config(database, option, value, result);
 }
 
+// The first bytes of a file, by the handle that is open already: a second one would give up the locks on it when it is
+// closed.
+static inline int kd_sqlite_read_head(sqlite3 *database, void *bytes, int count) {
+  sqlite3_file *file = 0;
+  int code = sqlite3_file_control(database, "main", SQLITE_FCNTL_FILE_POINTER, &file);
+  if (code != SQLITE_OK || !file || !file->pMethods) return SQLITE_ERROR;
+  code = file->pMethods->xRead(file, bytes, count, 0);
+  // What the file lacks is zero then.
+  return code == SQLITE_IOERR_SHORT_READ ? SQLITE_OK : code;
+}
+
 #endif

@@ -62,6 +62,15 @@ public final class ConfigurationObject {
   /// True when the key is there, even with a wrong value.
   public func has(_ key: String) -> Bool { members[key] != nil }
 
+  /// Puts it on record where one of these keys is null: null means absent elsewhere, and here it would mean something that
+  /// nobody meant.
+  func refuseNull(_ expected: [String: String]) {
+    for (key, what) in expected {
+      guard let node = members[key]?.value, node.value == .null else { continue }
+      self.expected(what, key, node)
+    }
+  }
+
   /// The node of a key; nil when it is absent or null. With `required`, absence is a problem.
   private func node(_ key: String, required meaning: String?) -> ConfigurationNode? {
     if !known.contains(key) { known.append(key) }

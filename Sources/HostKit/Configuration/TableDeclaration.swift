@@ -56,6 +56,21 @@ public struct TableDeclaration: Sendable, Hashable {
   /// The most tables one client may sync (a pull names at most 64 buckets; Kizuna wire contract, section 4.1).
   public static let maximumTables = 64
 
+  /// The most columns of one table: the journal of changes keeps two values of each, and SQLite makes no table of more
+  /// than 2,000 columns.
+  public static let maximumColumns = 997
+
+  /// What the configuration itself names of a table.
+  public var namedColumns: Set<String> {
+    var names = Set(key).union(columns.keys)
+    switch bucket {
+    case .wholeTable: break
+    case .owner(let column), .column(let column, _): names.insert(column)
+    }
+    if let softDeleteColumn { names.insert(softDeleteColumn) }
+    return names
+  }
+
   /// Whether a text can name a table or a column (Kizuna wire contract, section 3).
   public static func isName(_ text: String) -> Bool {
     guard let first = text.utf8.first, (0x61...0x7A).contains(first) else { return false }
@@ -109,10 +124,15 @@ extension TableDeclaration {
       }
       return columns.choices(of: ColumnKind.self)
     }
-    return TableDeclaration(
+    let declaration = TableDeclaration(
       bucket: bucket, key: key, softDeleteColumn: softDelete,
       conflictMode: object.choice("conflictMode", of: ConflictMode.self) ?? .arrival,
       syncMode: object.choice("syncMode", of: SyncMode.self) ?? .readWrite, columns: columns ?? [:])
+    let count = declaration.namedColumns.count
+    if count > maximumColumns {
+      object.problem("columns", "\(count) columns are too many for one table; at most \(maximumColumns) can be synced")
+    }
+    return declaration
   }
 
   private static func column(_ object: ConfigurationObject, _ name: String) -> String? {
@@ -123,6 +143,7 @@ extension TableDeclaration {
     let owner = column(object, "owner")
     let named = column(object, "column")
     let value = object.bucketValue("value")
+    object.refuseNull(["owner": "a string", "column": "a string", "value": "a string, a whole number, true or false"])
     if object.has("owner") == object.has("column") {
       object.problem(
         nil, "give either {\"owner\": column} or {\"column\": column, \"value\": …}; leave it out for the whole table")

@@ -73,8 +73,10 @@ extension Replica {
       return try setImage(table, pk: pk, nil, tombSeq: newest ?? 0)
     }
     let travelling = row.filter { !settings.localOnlyColumns.contains($0.key) }
-    try ensure(travelling.keys, of: table)
-    try learn(travelling, table: table, firm: true)
+    if setAside[table] == nil {
+      try ensureForServer(travelling.keys, of: table)
+      try learn(travelling, table: table, firm: true)
+    }
     try setImage(table, pk: pk, travelling)
   }
 

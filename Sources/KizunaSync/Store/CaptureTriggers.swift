@@ -103,29 +103,29 @@ struct CaptureTriggers {
   /// A row of the table that shares a unique value with NEW.
   private var sharesUniqueValue: String {
     let sets = uniqueSets.map { set in
-      set.map { "t.\(SQL.name($0.column)) COLLATE \(SQL.name($0.collation)) = NEW.\(SQL.name($0.column))" }
-        .joined(separator: " AND ")
+      SQL.chain(
+        set.map { "t.\(SQL.name($0.column)) COLLATE \(SQL.name($0.collation)) = NEW.\(SQL.name($0.column))" }, "AND")
     }
-    return "(" + sets.map { "(\($0))" }.joined(separator: " OR ") + ")"
+    return "(" + SQL.chain(sets.map { "(\($0))" }, "OR") + ")"
   }
 
   private func keyIs(_ left: String, _ right: String) -> String {
-    "(" + key.map { "\(left).\(SQL.name($0)) IS \(right).\(SQL.name($0))" }.joined(separator: " AND ") + ")"
+    "(" + SQL.chain(key.map { "\(left).\(SQL.name($0)) IS \(right).\(SQL.name($0))" }, "AND") + ")"
   }
 
   /// The key of a noted row (`d`) equals that of a table row or of NEW.
   private func notedKeyIs(_ right: String) -> String {
-    "(" + key.map { "d.c\(slot($0)) IS \(right).\(SQL.name($0))" }.joined(separator: " AND ") + ")"
+    "(" + SQL.chain(key.map { "d.c\(slot($0)) IS \(right).\(SQL.name($0))" }, "AND") + ")"
   }
 
   private var uniqueColumnChanged: String {
     let names = Set(uniqueSets.flatMap { $0.map(\.column) }).sorted()
-    return "(" + names.map { "NEW.\(SQL.name($0)) IS NOT OLD.\(SQL.name($0))" }.joined(separator: " OR ") + ")"
+    return "(" + SQL.chain(names.map { "NEW.\(SQL.name($0)) IS NOT OLD.\(SQL.name($0))" }, "OR") + ")"
   }
 
   /// The noted row has a delete in the journal since it was noted (`recursive_triggers` was on, or a cascade took it).
   private var isLogged: String {
-    let sameKey = key.map { "j.o\(slot($0)) IS d.c\(slot($0))" }.joined(separator: " AND ")
+    let sameKey = SQL.chain(key.map { "j.o\(slot($0)) IS d.c\(slot($0))" }, "AND")
     return
       "EXISTS (SELECT 1 FROM _kizunasync_capture j WHERE j.seq > d.base_seq AND j.op IN ('d', 'm') AND j.tbl = \(tag) "
       + "AND \(sameKey))"
@@ -169,7 +169,7 @@ struct CaptureTriggers {
       let cell = "NEW.\(SQL.name(column))"
       return "(\(cell) COLLATE BINARY \(least) '' AND \(cell) < x'' OR typeof(\(cell)) = 'integer')"
     }
-    return "((" + good.joined(separator: " AND ") + ") IS NOT TRUE)"
+    return "((" + SQL.chain(good, "AND") + ") IS NOT TRUE)"
   }
 
   /// Refused here, because later nobody could tell the writer.

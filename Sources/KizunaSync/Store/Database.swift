@@ -177,6 +177,13 @@ final class Database {
     return moved != 0
   }
 
+  /// Whether the file that is open is no more what it was: it does not begin as a database with a write-ahead log does,
+  /// which nobody can change while it is open. (SQLite file format, §1.3.3.)
+  var isOverwritten: Bool {
+    var head = [UInt8](repeating: 0, count: 20)
+    return kd_sqlite_read_head(handle, &head, Int32(head.count)) == SQLITE_OK && head[18...19] != [2, 2]
+  }
+
   // MARK: Running
 
   /// Runs a script of several statements without arguments.
@@ -251,6 +258,16 @@ final class Database {
 
   /// Rows changed by the last statement.
   var changes: Int { Int(sqlite3_changes64(handle)) }
+
+  /// Whether a statement of this connection is in the middle of its rows. No table can be dropped then.
+  var isReading: Bool {
+    var statement = sqlite3_next_stmt(handle, nil)
+    while let current = statement {
+      if sqlite3_stmt_busy(current) != 0 { return true }
+      statement = sqlite3_next_stmt(handle, current)
+    }
+    return false
+  }
 
   var isInTransaction: Bool { sqlite3_get_autocommit(handle) == 0 }
 

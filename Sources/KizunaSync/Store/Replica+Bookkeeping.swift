@@ -75,22 +75,10 @@ extension Replica {
       }
     }
     let width = try database.value("SELECT max(slots) FROM _kizunasync_tables")?.integer ?? 0
-    for slot in 0..<Int(width) { try makeSlot(slot) }
+    try widenJournal(to: Int(width))
     if missing.contains(.capture), let harvested = try database.meta(.harvested).integer {
       // Numbers of journal rows are never used twice.
       try database.run("INSERT INTO _kizunasync_capture(seq, tbl, op) VALUES (?, '', 'd')", .integer(harvested))
     }
-  }
-
-  /// Makes room in the journal for the values of one column.
-  func makeSlot(_ slot: Int) throws {
-    func add(_ column: String, to table: Schema.Table) throws {
-      let exists = try database.exists(
-        "SELECT 1 FROM pragma_table_info(?) WHERE name = ?", .text(table.name), .text(column))
-      if !exists { try database.execute("ALTER TABLE \(table.name) ADD COLUMN \(column)") }
-    }
-    try add("n\(slot)", to: .capture)
-    try add("o\(slot)", to: .capture)
-    try add("c\(slot)", to: .displaced)
   }
 }

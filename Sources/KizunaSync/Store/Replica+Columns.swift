@@ -20,22 +20,21 @@ extension Replica {
     var change = ColumnChange(isFirst: known.isEmpty)
     change.gone = known.filter { !present.contains($0) }
     if !change.gone.isEmpty { try drop(change.gone, of: table) }
-    for column in present where !known.contains(column) {
-      try addColumn(column, to: table, late: !change.isFirst && hasRows(table))
-      try learnAgain(column, of: table, from: renames)
-      if !change.isFirst { change.came.append(column) }
-    }
+    let isKnown = Set(known)
+    let came = present.filter { !isKnown.contains($0) }
+    try addColumns(came, to: table, late: !change.isFirst && hasRows(table))
+    for column in came { try learnAgain(column, of: table, from: renames) }
+    if !change.isFirst { change.came = came }
     change.isMixed = renames.areMixed || (!renames.isEmpty && !change.came.isEmpty)
     try noLongerIgnore(present, of: table)
     let isManaged = try isManaged(table)
-    for column in config.columns.keys.sorted() where !present.contains(column) {
-      guard isManaged else {
-        throw KizunaSyncError(
-          .configInvalid, "the table \(table) has no column \(column), which its configuration names")
-      }
-      try database.execute("ALTER TABLE \(SQL.name(table)) ADD COLUMN \(SQL.name(column))")
-      try addColumn(column, to: table, late: hasRows(table))
+    let isPresent = Set(present)
+    let lacking = config.columns.keys.filter { !isPresent.contains($0) }.sorted()
+    if let column = lacking.first, !isManaged {
+      throw KizunaSyncError(
+        .configInvalid, "the table \(table) has no column \(column), which its configuration names")
     }
+    try extend(table, config, by: lacking, late: hasRows(table))
     if change.isFirst, !isManaged, config.syncMode == .readWrite, try database.rereads()[table] == nil {
       try journalExistingRows(table, config)
     }
@@ -130,14 +129,84 @@ extension Replica {
     try database.exists("SELECT 1 FROM \(SQL.name(table)) NOT INDEXED LIMIT 1")
   }
 
-  /// Records a column of the table and makes room for it in the journal.
-  private func addColumn(_ column: String, to table: String, late: Bool) throws {
-    let slot = try database.value("SELECT slots FROM _kizunasync_tables WHERE name = ?", .text(table))?.integer ?? 0
-    try database.run("UPDATE _kizunasync_tables SET slots = slots + 1 WHERE name = ?", .text(table))
-    try database.run(
-      "INSERT INTO _kizunasync_kinds(tbl, col, slot, late) VALUES (?, ?, ?, ?)", .text(table), .text(column),
-      .integer(slot), .integer(late ? 1 : 0))
-    try makeSlot(Int(slot))
+  /// Records columns of the table and makes room for them in the journal.
+  /// - Throws: `CONFIG_INVALID` when there is no room for so many.
+  private func addColumns(_ columns: [String], to table: String, late: Bool) throws {
+    if columns.isEmpty { return }
+    var slot = try firstFreeSlot(of: table, for: columns.count)
+    for column in columns {
+      try database.run(
+        "INSERT INTO _kizunasync_kinds(tbl, col, slot, late) VALUES (?, ?, ?, ?)", .text(table), .text(column),
+        .integer(slot), .integer(late ? 1 : 0))
+      slot += 1
+    }
+    try database.run("UPDATE _kizunasync_tables SET slots = ? WHERE name = ?", .integer(slot), .text(table))
+    try widenJournal(to: Int(slot))
+  }
+
+  private func firstFreeSlot(of table: String, for count: Int) throws -> Int64 {
+    let slots = try database.value("SELECT slots FROM _kizunasync_tables WHERE name = ?", .text(table))?.integer ?? 0
+    if Int(slots) + count <= TableDeclaration.maximumColumns { return slots }
+    let columns = try database.map("SELECT col FROM _kizunasync_kinds WHERE tbl = ? ORDER BY slot", [.text(table)]) {
+      $0.string(0)
+    }
+    try refuseWidth(columns.count + count, of: table)
+    // Columns that are gone have left their places, which nothing refers to once the journal is empty.
+    guard try pendingJournalRows() == 0 else {
+      throw KizunaSyncError(
+        .storeBusy, "the columns of \(table) change while writes to it wait in the journal; it is tried again")
+    }
+    for (slot, column) in columns.enumerated() {
+      try database.run(
+        "UPDATE _kizunasync_kinds SET slot = ? WHERE tbl = ? AND col = ?", .integer(Int64(slot)), .text(table),
+        .text(column))
+    }
+    return Int64(columns.count)
+  }
+
+  /// - Throws: `CONFIG_INVALID` for more columns than a synced table may have.
+  func refuseWidth(_ count: Int, of table: String) throws {
+    guard count > TableDeclaration.maximumColumns else { return }
+    throw KizunaSyncError(
+      .configInvalid,
+      "the table \(table) has \(count) columns, and at most \(TableDeclaration.maximumColumns) can be synced: the journal of "
+        + "changes keeps two values of each, and SQLite makes no wider table; split it")
+  }
+
+  /// Gives a table of the replica's own more columns, in one step where nobody can notice: after each that is added SQLite
+  /// reads the whole schema again.
+  private func extend(_ table: String, _ config: KizunaSyncTableConfig, by new: [String], late: Bool) throws {
+    if new.isEmpty { return }
+    let known = try journalColumns(of: table).map(\.name)
+    try refuseWidth(known.count + new.count, of: table)
+    // They name all columns, and are made anew afterwards.
+    try dropTriggers(of: table)
+    if try new.count > 3 && !database.isReading && !hasRows(table) && isPlain(table) {
+      try database.savepoint {
+        try database.execute("DROP TABLE \(SQL.name(table))")
+        try makeTable(table, config, columns: known + new)
+      }
+    } else {
+      for column in new { try database.execute("ALTER TABLE \(SQL.name(table)) ADD COLUMN \(SQL.name(column))") }
+    }
+    try addColumns(new, to: table, late: late)
+  }
+
+  /// Whether a table has no index or trigger of somebody else's.
+  private func isPlain(_ table: String) throws -> Bool {
+    try !database.exists(
+      "SELECT 1 FROM sqlite_schema WHERE tbl_name = ? COLLATE NOCASE AND type <> 'table' AND sql IS NOT NULL",
+      .text(table))
+  }
+
+  /// Like `ensure`, for what a row of the server names. A table that cannot have so many columns is set aside.
+  /// - Throws: `TableFailure`.
+  func ensureForServer(_ names: some Sequence<String>, of table: String) throws {
+    do {
+      try ensure(names, of: table)
+    } catch let error as KizunaSyncError where error.code == ErrorCode.configInvalid.rawValue {
+      throw TableFailure(table: table, reason: error.message, error: error)
+    }
   }
 
   /// Adds the columns a row or a write names and the table lacks. An app's table is never altered: there they are
@@ -149,18 +218,17 @@ extension Replica {
     let late = try hasRows(table)
     // SQLite compares column names without case.
     var taken = Set(layout.columns.map { $0.name.lowercased() })
-    var isChanged = false
+    var new: [String] = []
     for column in missing.sorted() {
       guard layout.isManaged, !column.isEmpty, !column.utf8.contains(0), taken.insert(column.lowercased()).inserted
       else {
         try ignore(column, of: table)
         continue
       }
-      try database.execute("ALTER TABLE \(layout.quoted) ADD COLUMN \(SQL.name(column))")
-      try addColumn(column, to: table, late: late)
-      isChanged = true
+      new.append(column)
     }
-    guard isChanged else { return }
+    guard !new.isEmpty else { return }
+    try extend(table, layout.config, by: new, late: late)
     try makeTriggers(table, layout.config)
     try noteDeclaration(of: table)
     try reloadLayouts()

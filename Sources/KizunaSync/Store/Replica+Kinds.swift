@@ -4,6 +4,8 @@ import HostKit
 extension Replica {
   /// Kinds that the configuration or the app's own declarations settle.
   func learnDeclaredKinds(_ table: String, _ config: KizunaSyncTableConfig) throws {
+    try reloadLayout(table)
+    var isChanged = false
     for column in try tableColumns(table) {
       if let kind = config.columns[column.name] {
         if kind == .numeric, column.affinity != .text, column.affinity != .none {
@@ -12,19 +14,21 @@ extension Replica {
             "the column \(column.name) of \(table) is configured as numeric but declared \(column.declaredType), which rounds; declare it TEXT"
           )
         }
-        try declare(column.name, of: table, as: kind)
+        if try declare(column.name, of: table, as: kind) { isChanged = true }
       } else if let kind = column.impliedKind {
         try database.run(
           "UPDATE _kizunasync_kinds SET kind = ? WHERE tbl = ? AND col = ? AND kind IS NULL", .text(kind.rawValue),
           .text(table), .text(column.name))
       }
     }
+    if isChanged { try reloadLayout(table) }
   }
 
-  private func declare(_ name: String, of table: String, as kind: ColumnKind) throws {
-    try reloadLayout(table)
-    guard let column = try layout(table)[name], column.kind != kind || !column.isFirm else { return }
+  /// - Returns: whether the layout is out of date now.
+  private func declare(_ name: String, of table: String, as kind: ColumnKind) throws -> Bool {
+    guard let column = try layout(table)[name], column.kind != kind || !column.isFirm else { return false }
     try change(column, of: table, to: kind, firm: true)
+    return true
   }
 
   /// Takes note of what kinds the values of a row show, and rewrites stored cells where that changes how they are kept.
@@ -33,6 +37,8 @@ extension Replica {
   /// by a local one that its cells cannot hold.
   /// - Parameter firm: the row comes from the server. A local write only fills the gap until the server has spoken.
   func learn(_ row: RowMap, table: String, firm: Bool) throws {
+    // Read again once for all columns: a row may teach a thousand of them.
+    var isChanged = false
     for (name, value) in row {
       let layout = try layout(table)
       guard let column = layout[name], let seen = CellCodec.kind(of: value) else { continue }
@@ -46,7 +52,9 @@ extension Replica {
       }
       // A firm kind that does not fit means values of several kinds: their cells become JSON text.
       try change(column, of: table, to: column.isFirm ? .json : seen, firm: firm)
+      isChanged = true
     }
+    if isChanged { try reloadLayout(table) }
   }
 
   /// The value is kept as it came where its column can hold it; that it is of another kind is somebody's mistake.
@@ -60,6 +68,7 @@ extension Replica {
       ])
   }
 
+  /// The layout is to be read again afterwards.
   private func change(_ column: TableLayout.Column, of table: String, to kind: ColumnKind, firm: Bool) throws {
     let layout = try layout(table)
     if let old = column.kind, old != kind, old == .json || kind == .json {
@@ -68,8 +77,9 @@ extension Replica {
     try database.run(
       "UPDATE _kizunasync_kinds SET kind = ?, firm = ? WHERE tbl = ? AND col = ?", .text(kind.rawValue),
       .integer(firm ? 1 : 0), .text(table), .text(column.name))
+    guard column.isKey else { return }
     try reloadLayout(table)
-    if column.isKey, column.kind != kind { try respellKeys(column.name, of: table) }
+    if column.kind != kind { try respellKeys(column.name, of: table) }
   }
 
   /// Keys that were written before anybody knew whether they are text or numbers.

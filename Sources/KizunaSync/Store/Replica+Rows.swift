@@ -85,7 +85,7 @@ extension Replica {
     guard setAside[table] == nil else { return }
     guard let row else { return try hide(table, pk: pk) }
     if firm { try markUnknownColumnsLate(table: table, seen: row) }
-    try ensure(row.keys, of: table)
+    try ensureForServer(row.keys, of: table)
     try learn(row, table: table, firm: firm)
     do {
       try write(table, pk: pk, row: row)

@@ -54,7 +54,7 @@ extension Replica {
     failures[table] = count + 1
     let delay = min(Self.firstRetry << UInt64(min(count, 10)), Self.longestRetry)
     setAside[table] = SetAside(
-      reason: describe(undoing: failure.error, table), retry: SetAside.Retry(cookie: nil, at: clock.now + delay))
+      reason: describe(failure), retry: SetAside.Retry(cookie: nil, at: clock.now + delay))
     report(table)
   }
 
@@ -136,10 +136,13 @@ extension Replica {
       + Self.ending(table)
   }
 
-  private func describe(undoing error: SQLiteError, _ table: String) -> String {
+  private func describe(_ failure: TableFailure) -> String {
+    let table = failure.table
+    if let reason = failure.reason { return reason + Self.ending(table) }
+    let says = (failure.error as? SQLiteError)?.message ?? "nothing"
     let culprit = culprit(naming: "rollback", table) ?? "a trigger or constraint"
     return
-      "\(culprit) refused a row of \(table) by undoing the whole transaction (it says: \(error.message)); let it use ABORT instead of ROLLBACK, which refuses that row alone"
+      "\(culprit) refused a row of \(table) by undoing the whole transaction (it says: \(says)); let it use ABORT instead of ROLLBACK, which refuses that row alone"
       + Self.ending(table)
   }
 

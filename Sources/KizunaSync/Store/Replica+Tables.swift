@@ -127,7 +127,7 @@ extension Replica {
     try database.value("SELECT managed FROM _kizunasync_tables WHERE name = ?", .text(table)) == .integer(1)
   }
 
-  private func makeTable(_ table: String, _ config: KizunaSyncTableConfig, columns known: [String]) throws {
+  func makeTable(_ table: String, _ config: KizunaSyncTableConfig, columns known: [String]) throws {
     // The shape of a version 4 uuid, so that an insert by plain SQL may leave the id out.
     let uuid =
       "lower(hex(randomblob(4)) || '-' || hex(randomblob(2)) || '-4' || substr(hex(randomblob(2)), 2) || '-8' || "
@@ -137,6 +137,7 @@ extension Replica {
     // The bucket column too: SQL must be able to name it, and it is filled in where a write leaves it out.
     let named = Set(config.columns.keys).union([config.bucketColumn, config.softDeleteColumn].compactMap(\.self))
     columns += (known + named.subtracting(known).sorted()).filter { !config.key.contains($0) }.map(SQL.name)
+    try refuseWidth(columns.count, of: table)
     try database.execute(
       "CREATE TABLE \(SQL.name(table))(\(columns.joined(separator: ", ")), PRIMARY KEY (\(SQL.names(config.key))))")
     try recordTable(table, managed: true)

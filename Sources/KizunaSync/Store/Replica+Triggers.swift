@@ -16,6 +16,10 @@ extension Replica {
     }
   }
 
+  func dropTriggers(of table: String) throws {
+    try put([], on: table)
+  }
+
   private func put(_ wanted: [CaptureTriggers.Trigger], on table: String) throws {
     let present = try presentTriggers(of: table)
     for name in present.keys where !wanted.contains(where: { $0.name == name }) {

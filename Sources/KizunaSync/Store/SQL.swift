@@ -8,6 +8,21 @@ enum SQL {
     identifiers.map { prefix + name($0) }.joined(separator: ", ")
   }
 
+  /// `terms` joined by an operator like AND that may group them as it likes. SQLite limits how deep an expression may be
+  /// (1,000 by default), and a plain chain is as deep as it is long.
+  /// - Parameter terms: each must bind tighter than the operator, or be a chain of it.
+  static func chain(_ terms: some Sequence<String>, _ operation: String) -> String {
+    var parts = Array(terms)
+    while parts.count > longestChain {
+      parts = stride(from: 0, to: parts.count, by: longestChain).map {
+        "(" + parts[$0..<min($0 + longestChain, parts.count)].joined(separator: " \(operation) ") + ")"
+      }
+    }
+    return parts.joined(separator: " \(operation) ")
+  }
+
+  private static let longestChain = 64
+
   static func literal(_ text: String) -> String {
     "'" + doubling(text, UInt8(ascii: "'")) + "'"
   }

@@ -117,6 +117,7 @@ enum Schema {
   /// Makes the bookkeeping tables if the file has none.
   /// - Throws: `STORE_UNAVAILABLE` for a file that a newer release wrote.
   static func prepare(_ database: Database) throws {
+    try refuseStrangers(in: database)
     let missing = try missing(in: database)
     if missing.count < Table.allCases.count {
       // What else is missing is made again with the synced tables.
@@ -140,6 +141,48 @@ enum Schema {
   /// Whether the file is a replica, even one somebody took tables from.
   static func exists(in database: Database) throws -> Bool {
     try missing(in: database).count < Table.allCases.count
+  }
+
+  /// Looks for what somebody else called as the bookkeeping tables are called.
+  /// - Throws: `STORE_UNAVAILABLE` naming it.
+  static func refuseStrangers(in database: Database) throws {
+    let found = try database.map(
+      "SELECT type, name FROM sqlite_schema WHERE lower(substr(name, 1, 12)) = ? AND type <> 'trigger'", [.text(prefix)]
+    ) { (type: $0.string(0), name: $0.string(1)) }
+    guard !found.isEmpty else { return }
+    let ours = try Database(DatabaseConfiguration(path: nil, role: .writer))
+    defer { ours.close() }
+    try ours.execute(script)
+    for (type, name) in found {
+      guard let table = Table.allCases.first(where: { $0.name == name.lowercased() }) else { continue }
+      var what = "is of the type \(type)"
+      if type == "table", name != table.name {
+        what = "is spelled otherwise"
+      } else if type == "table" {
+        let present = Set(try columns(of: name, in: database))
+        // The journal has more of them than the script makes.
+        guard let lacking = try columns(of: table.name, in: ours).first(where: { !present.contains($0) }) else {
+          continue
+        }
+        what = "has no column \(lacking)"
+      }
+      throw KizunaSyncError(
+        .storeUnavailable,
+        "\(name) in the database is not the table that the sync keeps under this name (it \(what)); rename or drop it, "
+          + "or name another database file: names that begin with \(prefix) are the sync's own")
+    }
+  }
+
+  /// The columns a bookkeeping table is made with.
+  static func declaredColumns(of table: Table) throws -> [String] {
+    let database = try Database(DatabaseConfiguration(path: nil, role: .writer))
+    defer { database.close() }
+    try database.execute(table.script)
+    return try columns(of: table.name, in: database)
+  }
+
+  private static func columns(of table: String, in database: Database) throws -> [String] {
+    try database.map("SELECT name FROM pragma_table_info(?)", [.text(table)]) { $0.string(0) }
   }
 
   /// The bookkeeping tables the file lacks.

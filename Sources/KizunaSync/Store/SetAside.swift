@@ -14,8 +14,10 @@ struct SetAside: Equatable {
   }
 }
 
-/// A table refused a row in a way that undid the whole transaction.
+/// A table cannot take a row, and the transaction is undone because of it.
 struct TableFailure: Error {
   var table: String
-  var error: SQLiteError
+  /// A sentence for people, where `error` is none of SQLite's.
+  var reason: String?
+  var error: any Error
 }

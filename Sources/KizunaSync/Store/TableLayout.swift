@@ -141,7 +141,7 @@ final class TableLayout {
   // MARK: SQL
 
   private(set) lazy var quoted = SQL.name(name)
-  private(set) lazy var whereKey = config.key.map { "\(SQL.name($0)) = ?" }.joined(separator: " AND ")
+  private(set) lazy var whereKey = SQL.chain(config.key.map { "\(SQL.name($0)) = ?" }, "AND")
   /// Qualified, because SQLite takes a quoted name that is no column for a text.
   private(set) lazy var allColumns = SQL.names(columns.map(\.name), prefix: quoted + ".")
   private(set) lazy var keyColumns = SQL.names(config.key)
@@ -155,8 +155,8 @@ final class TableLayout {
     let assignments = config.key.enumerated().map { "\(SQL.name($1)) = ?\($0 + 1)" }
     let old = config.key.enumerated().map { "\(SQL.name($1)) = ?\($0 + config.key.count + 1)" }
     let taken = config.key.enumerated().map { "taken.\(SQL.name($1)) = ?\($0 + 1)" }
-    return "UPDATE \(quoted) SET \(assignments.joined(separator: ", ")) WHERE \(old.joined(separator: " AND ")) "
-      + "AND NOT EXISTS (SELECT 1 FROM \(quoted) AS taken WHERE \(taken.joined(separator: " AND ")))"
+    return "UPDATE \(quoted) SET \(assignments.joined(separator: ", ")) WHERE \(SQL.chain(old, "AND")) "
+      + "AND NOT EXISTS (SELECT 1 FROM \(quoted) AS taken WHERE \(SQL.chain(taken, "AND")))"
   }()
 
   // MARK: Writing a row of the server
@@ -170,8 +170,9 @@ final class TableLayout {
       .map { (SQL.name(columns[$1].name), $0 + 1, columns[$1].declared != .none) }
   }
   private var isItsKey: String {
-    syncedPositions.enumerated().filter { columns[$1].isKey }
-      .map { "\(SQL.name(columns[$1].name)) = ?\($0 + 1)" }.joined(separator: " AND ")
+    SQL.chain(
+      syncedPositions.enumerated().filter { columns[$1].isKey }.map { "\(SQL.name(columns[$1].name)) = ?\($0 + 1)" },
+      "AND")
   }
 
   /// `1` and `1.0` are equal to SQLite's operators, but not to an app that divides by them; nor are `a` and `A`, whatever
@@ -188,7 +189,7 @@ final class TableLayout {
       others.isEmpty
       ? "DO NOTHING"
       : "DO UPDATE SET " + others.map { "\($0.name) = excluded.\($0.name)" }.joined(separator: ", ") + " WHERE "
-        + others.map { Self.differ("stored.\($0.name)", "excluded.\($0.name)") }.joined(separator: " OR ")
+        + SQL.chain(others.map { Self.differ("stored.\($0.name)", "excluded.\($0.name)") }, "OR")
     return "INSERT OR ABORT INTO \(quoted) AS stored(\(syncedNames.joined(separator: ", "))) "
       + "VALUES (\(SQL.parameters(syncedNames.count))) ON CONFLICT(\(keyColumns)) \(action)"
   }()
@@ -200,10 +201,10 @@ final class TableLayout {
     : "UPDATE \(quoted) SET \(others.map { "\($0.name) = ?\($0.parameter)" }.joined(separator: ", ")) "
       + "WHERE \(isItsKey) AND ("
       // A column with a type makes one kind of value of equal ones.
-      + others.map {
-        $0.isTyped ? "\($0.name) COLLATE BINARY IS NOT ?\($0.parameter)" : Self.differ($0.name, "?\($0.parameter)")
-      }
-      .joined(separator: " OR ") + ")"
+      + SQL.chain(
+        others.map {
+          $0.isTyped ? "\($0.name) COLLATE BINARY IS NOT ?\($0.parameter)" : Self.differ($0.name, "?\($0.parameter)")
+        }, "OR") + ")"
 
   private(set) lazy var insertRow =
     "INSERT INTO \(quoted)(\(syncedNames.joined(separator: ", "))) VALUES (\(SQL.parameters(syncedNames.count)))"
@@ -211,6 +212,6 @@ final class TableLayout {
   /// Finds a row of the key: whether it is the one that was to be written.
   private(set) lazy var holdsRow: String = {
     let equal = others.map { "\($0.name) COLLATE BINARY IS ?\($0.parameter)" }
-    return "SELECT \(equal.isEmpty ? "1" : equal.joined(separator: " AND ")) FROM \(quoted) WHERE \(isItsKey)"
+    return "SELECT \(equal.isEmpty ? "1" : SQL.chain(equal, "AND")) FROM \(quoted) WHERE \(isItsKey)"
   }()
 }

@@ -62,6 +62,15 @@ import Testing
       "1:54: tables.t.bucket.value: a string, a whole number, true or false is expected here, not a number"
     ),
     (
+      #"{"t": {"bucket": {"column": "c", "value": null}}}"#,
+      "1:54: tables.t.bucket.value: a string, a whole number, true or false is expected here, not null"
+    ),
+    (#"{"t": {"bucket": {"owner": null}}}"#, "1:39: tables.t.bucket.owner: a string is expected here, not null"),
+    (
+      #"{"t": {"bucket": {"column": null, "value": 1}}}"#,
+      "1:40: tables.t.bucket.column: a string is expected here, not null"
+    ),
+    (
       #"{"t": {"bucket": {"owner": "o", "value": 1}}}"#,
       "1:53: tables.t.bucket.value: belongs to \"column\"; an owner's value is the signed-in user"
     ),
@@ -76,6 +85,22 @@ import Testing
       _ = try decode(tables)
       Issue.record("accepted")
     } catch { #expect(error.problems.map(\.description) == [problem]) }
+  }
+
+  @Test func limitsTheNumberOfColumns() throws {
+    func table(_ count: Int) -> String {
+      "{\"t\": {\"bucket\": {\"owner\": \"o\"}, \"columns\": {"
+        + (0..<count).map { "\"c\($0)\": \"text\"" }.joined(separator: ",") + "}}}"
+    }
+    // The key and the owner are columns too.
+    #expect(try decode(table(995))["t"]?.namedColumns.count == TableDeclaration.maximumColumns)
+    do throws(ConfigurationError) {
+      _ = try decode(table(996))
+      Issue.record("accepted")
+    } catch {
+      #expect(error.problems.count == 1)
+      #expect(error.problems.first?.message.contains("998 columns are too many") == true)
+    }
   }
 
   @Test func limitsTheNumberOfTables() {
