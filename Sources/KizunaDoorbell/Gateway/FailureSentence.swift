@@ -14,6 +14,8 @@ enum FailureSentence {
     case .failed(let failure) where failure.kind == .tooLarge: return error.message
     case .failed(let failure): return failure.message
     case .answered(let status, _) where (200..<300).contains(status): return error.message
+    case .answered(413, _) where exchange.requestBytes < RemoteFailure.surelySmall:
+      return RemoteFailure.sentence(refusedForNoSize: exchange.function, "a request of \(exchange.requestBytes) bytes")
     case .answered(let status, let code):
       return ServerAnswer(status: status, code: code, refusal: exchange.refusal).sentence(of: exchange.function)
     }

@@ -27,6 +27,8 @@ package final class ObservedHTTP: HTTPTransport {
     package var refusal: Refusal?
     /// A success that is no JSON: whoever answered is not the server.
     package var isForeign = false
+    /// Of the request's body.
+    package var requestBytes = Int.max
   }
 
   private let inner: any HTTPTransport
@@ -64,7 +66,8 @@ package final class ObservedHTTP: HTTPTransport {
         Exchange(
           function: function, sentAt: response.requestSentAt, receivedAt: response.responseReceivedAt,
           outcome: .answered(status: answer.status, code: answer.code), refusal: answer.refusal,
-          isForeign: (200..<300).contains(response.status) && !Self.beginsAsObject(response.body)))
+          isForeign: (200..<300).contains(response.status) && !Self.beginsAsObject(response.body),
+          requestBytes: request.body?.count ?? 0))
       return response
     } catch {
       if let error = error as? HTTPError {

@@ -44,7 +44,8 @@ struct PushPolicy: Equatable {
       if failure.isRequestTooLarge { bytes = size / 2 }
       return .resend
     case .tooLarge where failure.isRequestTooLarge:
-      return .giveUp(.tooLarge)
+      // What is this small is refused for another reason, and whoever does so refuses everything.
+      return size < RemoteFailure.surelySmall ? .fail : .giveUp(.tooLarge)
     case .permanent where !isGroup && count > 1:
       slice = 1
       return .resend

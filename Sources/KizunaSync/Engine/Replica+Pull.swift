@@ -57,6 +57,7 @@ extension Replica {
     {
       return true
     }
+    if let cursor = try database.meta(.pageCursor).text, !CursorToken.isWellFormed(cursor) { return true }
     return try database.meta(.transferBuckets) != .text(asked)
   }
 
@@ -70,8 +71,10 @@ extension Replica {
     return buckets.allSatisfy { known.contains(PullRequest.json($0)) }
   }
 
+  /// One that no server can read, left by an earlier release, is none.
   func durableCursor() throws -> String {
-    try database.meta(.cursor).text ?? "0"
+    guard let cursor = try database.meta(.cursor).text, CursorToken.isWellFormed(cursor) else { return "0" }
+    return cursor
   }
 
   func isRehydrating() throws -> Bool {

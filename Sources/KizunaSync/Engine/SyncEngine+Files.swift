@@ -5,7 +5,9 @@ extension SyncEngine {
   /// Looks whether the files are still the ones that were opened. Nothing is written any more when they are not.
   func noticeFiles() {
     guard lost == nil, let files, let replica = openReplica else { return }
-    if let loss = files.loss() {
+    if var loss = files.loss() {
+      // A file that was cut off has lost what was in it, though it may have been written since.
+      if loss.part != .database, replica.database.isOverwritten { loss = .init(part: .database, manner: .emptied) }
       let unsent = (try? replica.outboxDepth()) ?? 0
       // The log beside a file that was put in place belongs to the old one: SQLite would take it for the new one's. What it
       // holds goes where it belongs. Without the shared memory nothing keeps another program out of the log.

@@ -19,12 +19,8 @@ extension SyncEngine {
     while true {
       try Task.checkCancellation()
       guard let position = try replica().nextReread() else { return hasFound }
-      do {
-        guard let found = try await reread(position) else { return hasFound }
-        if found > 0 { hasFound = true }
-      } catch let failure as RemoteFailure where failure.kind == .tooLarge {
-        try askForLess(failure, tables: [position.table])
-      }
+      guard let found = try await reread(position) else { return hasFound }
+      if found > 0 { hasFound = true }
     }
   }
 
@@ -33,15 +29,20 @@ extension SyncEngine {
     guard let bucket = try buckets().first(where: { $0.table == position.table }) else { return nil }
     try replica().clearReread()
     var cursor = "0"
+    var progress = TransferProgress()
     while true {
       try Task.checkCancellation()
       // Without the client's id: the server may note by it how far this client has come.
       let request = PullRequest(
         buckets: [bucket], cursor: cursor, clientID: nil, schemaVersion: config.schemaVersion, limit: pageLimit.value)
-      let response = try await call("pull", body: request.body(), keepsHead: pageLimit.isSmallest)
       let page: PullPage
       do {
-        page = try PullPage(checking: response.body)
+        page = try PullPage(
+          checking: await call("pull", body: request.body(), keepsHead: pageLimit.isSmallest).body)
+      } catch let failure as RemoteFailure where failure.kind == .tooLarge {
+        // The same page again: to start over would lead back here for ever, since the limit grows on the way.
+        try askForLess(failure, tables: [position.table])
+        continue
       } catch let failure as RemoteFailure {
         throw failed(failure)
       }
@@ -50,6 +51,8 @@ extension SyncEngine {
         if page.signal == .resetRequired {
           try replica().block("reset_required", generation: position.generation)
           raise([.resetRequired(reason: "reset_required")])
+        } else if cursor == "0" {
+          throw failed(RemoteFailure(.expiresAgain))
         }
         return nil
       }
@@ -60,7 +63,13 @@ extension SyncEngine {
         try raiseForeignChanges()
         return found
       }
-      try replica().stageReread(page)
+      do {
+        if try progress.goOn(asked: cursor, next: page.cursor, isEmpty: page.isEmpty) {
+          try replica().stageReread(page)
+        }
+      } catch let fault as TransferProgress.Fault {
+        throw failed(RemoteFailure(fault))
+      }
       cursor = page.cursor
     }
   }

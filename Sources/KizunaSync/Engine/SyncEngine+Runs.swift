@@ -4,11 +4,8 @@ import HostKit
 
 /// Pushing, pulling, and both in order.
 extension SyncEngine {
-  /// Rounds and pages of one run, against a server that never ends.
+  /// Requests of one push, against a queue that never ends.
   private static let maximumRounds = 100_000
-  /// Answers in a row that bring a transfer no further before the run leaves it to the next one. A server that waits for a
-  /// transaction of somebody else answers so.
-  private static let maximumStandstill = 3
   /// After this long with nothing but error answers for the head of the queue, pulls go on without it.
   private static let patience = UInt64.seconds(600)
 
@@ -58,7 +55,8 @@ extension SyncEngine {
     try await exclusively { engine in
       try await engine.describing {
         guard try engine.isReadyToSync() else { return }
-        _ = try await engine.pull()
+        var progress = TransferProgress()
+        _ = try await engine.pull(nil, &progress)
       }
     }
   }
@@ -127,9 +125,13 @@ extension SyncEngine {
           raise(try replica.deadLetter(failure.taken, reason: failure.reason(hopeless).text))
           before = nil
         case .fail:
-          try replica.noteFailure(failure.taken, message: failure.cause.error.message)
-          if shouldPullAnyway(failure.cause) { return failure.cause }
-          throw failure.cause
+          var cause = failure.cause
+          if cause.isRequestTooLarge {
+            cause = failed(.refusedForNoSize(cause, function: "push", bytes: failure.bytes))
+          }
+          try replica.noteFailure(failure.taken, message: cause.error.message)
+          if shouldPullAnyway(cause) { return cause }
+          throw cause
         }
       }
     }
@@ -227,30 +229,15 @@ extension SyncEngine {
     }
   }
 
-  /// What a page meant for the transfer.
-  private enum Step {
-    case goesOn, standsStill, ended
-  }
-
   private func pullAll(first: ReadyPull? = nil) async throws {
     var ready = first
-    var standstill = 0
-    for _ in 0..<Self.maximumRounds {
+    var progress = TransferProgress()
+    while true {
       try Task.checkCancellation()
       if ready == nil { guard try isReadyToSync() else { return } }
       defer { ready = nil }
       do {
-        switch try await pull(ready) {
-        case .ended: return
-        case .goesOn: standstill = 0
-        case .standsStill:
-          standstill += 1
-          guard standstill < Self.maximumStandstill else {
-            log.info(
-              "sync.pull_waits", ["reason": "the server says that more is to come and does not send it yet"])
-            return
-          }
-        }
+        guard try await pull(ready, &progress) else { return }
       } catch let failure as RemoteFailure where failure.kind == .tooLarge {
         try askForLess(failure, tables: buckets().map(\.table))
       }
@@ -264,6 +251,7 @@ extension SyncEngine {
       log.warning("sync.page_too_large", ["limit": .int(pageLimit.value ?? 0)])
       return
     }
+    if failure.isRequestTooLarge { throw failed(.refusedForNoSize(failure, function: "pull", bytes: nil)) }
     let row = failure.oversizedRow
     log.warning(
       "sync.row_too_large",
@@ -274,7 +262,9 @@ extension SyncEngine {
   }
 
   /// One request.
-  private func pull(_ ready: ReadyPull? = nil) async throws -> Step {
+  /// - Returns: whether the transfer goes on.
+  /// - Throws: `RemoteFailure`, also when the server keeps a transfer from ever ending.
+  private func pull(_ ready: ReadyPull? = nil, _ progress: inout TransferProgress) async throws -> Bool {
     let buckets = try ready?.buckets ?? buckets()
     let position = try ready?.position ?? replica().pullPosition(asking: buckets)
     let request = PullRequest(
@@ -293,36 +283,47 @@ extension SyncEngine {
     }
     pageLimit.succeeded()
     committedAt = 0
-    let step = try take(page, position)
+    let goesOn: Bool
+    do {
+      goesOn = try take(page, position, &progress)
+    } catch let fault as TransferProgress.Fault {
+      if fault != .standsStill { try replica().dropStaging() }
+      throw failed(RemoteFailure(fault))
+    }
     try report(.pull, response, rows: page.rowCount + page.tombstoneCount, hasMore: page.hasMore)
     try raiseForeignChanges()
-    return step
+    return goesOn
   }
 
-  private func take(_ page: PullPage, _ position: Replica.PullPosition) throws -> Step {
+  /// - Returns: whether the transfer goes on.
+  private func take(
+    _ page: PullPage, _ position: Replica.PullPosition, _ progress: inout TransferProgress
+  ) throws -> Bool {
     let replica = try replica()
     switch page.signal {
     case .resetRequired:
       try replica.block("reset_required", generation: position.generation)
       raise([.resetRequired(reason: "reset_required")])
-      return .ended
+      return false
     case .checkpointExpired:
+      try progress.expire()
       try replica.beginRehydration(generation: position.generation)
       raise([.checkpointExpired])
-      return .goesOn
+      return true
     case nil: break
     }
     if page.hasMore {
       // Under the same cursor the same comes again: it need not be kept twice.
-      if page.cursor == position.cursor { return .standsStill }
-      try replica.stage(page, at: position)
-      return .goesOn
+      if try progress.goOn(asked: position.cursor, next: page.cursor, isEmpty: page.isEmpty) {
+        try replica.stage(page, at: position)
+      }
+      return true
     }
-    if try replica.isNothingNew(page, at: position) { return .ended }
+    if try replica.isNothingNew(page, at: position) { return false }
     let events = try replica.close(with: page, at: position)
     // Before anybody is told: what listeners do is no part of the commit.
     committedAt = SystemClock.monotonic
     raise(events)
-    return .ended
+    return false
   }
 }

@@ -45,9 +45,16 @@ struct PullPage {
   private var rows: Range<Int>?
   private var tombstones: Range<Int>?
 
+  /// Neither a row nor a deletion is in it.
+  var isEmpty: Bool { rowCount == 0 && tombstoneCount == 0 }
+
   /// - Throws: `RemoteFailure` with `JSON` or `UNKNOWN_SIGNAL`.
   init(checking bytes: [UInt8]) throws {
     try self.init(bytes)
+    // Kept, it would be sent back, and no server could read it. That of a signal is not kept.
+    guard signal != nil || CursorToken.isWellFormed(cursor) else {
+      throw Self.malformed("its cursor is none that a server could read again")
+    }
     do {
       var (rows, tombstones) = (0, 0)
       try forEachItem { _, _ in

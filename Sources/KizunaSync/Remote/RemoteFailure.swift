@@ -105,6 +105,24 @@ package struct RemoteFailure: Error, Sendable, Equatable {
       serverCode: failure.serverCode, status: failure.status, oversizedRow: row)
   }
 
+  /// What is smaller than this no server or proxy refuses for its size.
+  package static let surelySmall = 64 * 1024
+
+  /// Refused as too large (413), and cannot be: something else is wrong there.
+  /// - Parameter bytes: of the request; nil for one that asks for a single row, which is always small.
+  static func refusedForNoSize(_ failure: RemoteFailure, function: String, bytes: Int?) -> RemoteFailure {
+    let what = bytes.map { "a request of \($0) bytes" } ?? "a request for a single row"
+    return RemoteFailure(
+      .answered, KizunaSyncError(.remote, sentence(refusedForNoSize: function, what)), serverCode: failure.serverCode,
+      status: failure.status)
+  }
+
+  /// - Parameter what: was sent.
+  package static func sentence(refusedForNoSize function: String, _ what: String) -> String {
+    "kizunasync.\(function) failed: HTTP 413, though \(what) is not too large: the server, or a proxy before it, refuses it "
+      + "for another reason; see the limits and the log there. It is tried again"
+  }
+
   /// A 2xx answer that is no JSON object at all: whoever answers there is not the server.
   static func notJSON(function: String) -> RemoteFailure {
     malformed(

@@ -51,6 +51,15 @@ import Testing
     #expect(FailureSentence.of(nobody, last: nil) == nobody.message)
   }
 
+  /// Nobody is told to raise a limit that is not the cause.
+  @Test(arguments: [(257, "is not too large"), (70_000, "raise that limit")])
+  func aRefusalForSizeIsBelievedOfWhatIsLarge(bytes: Int, words: String) {
+    var exchange = exchange(413)
+    exchange.requestBytes = bytes
+    let sentence = FailureSentence.of(KizunaSyncError.engine(code: "REMOTE", message: Self.said), last: exchange)
+    #expect(sentence.contains(words) && !sentence.contains(Self.said), "\(sentence)")
+  }
+
   @Test func kinds() {
     func kind(_ code: String, _ exchange: ObservedHTTP.Exchange?) -> GatewayError.Kind {
       GatewayError(KizunaSyncError.engine(code: code, message: "x"), last: exchange).kind

@@ -27,7 +27,10 @@ private struct FakeHTTP: HTTPTransport {
     _ = try await http.send(request("/auth/v1/token"))
     #expect(http.last == nil)
     _ = try await http.send(request("/base/rest/v1/rpc/pull"))
-    #expect(http.last == .init(function: "pull", sentAt: 5, receivedAt: 9, outcome: .answered(status: 200, code: nil)))
+    #expect(
+      http.last
+        == .init(
+          function: "pull", sentAt: 5, receivedAt: 9, outcome: .answered(status: 200, code: nil), requestBytes: 0))
     _ = try await http.send(request("/rest/v1/rpc/push"))
     #expect(http.last?.outcome == .answered(status: 401, code: "PGRST301"))
     #expect(http.last?.refusal == .token)

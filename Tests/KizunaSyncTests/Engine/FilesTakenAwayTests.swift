@@ -62,6 +62,34 @@ import Testing
     }
   }
 
+  /// The `sqlite3` program deletes the log of a file without a byte in it, as soon as it looks into it; or the file is
+  /// another one's content by then. What was committed is not kept.
+  @Test(arguments: [false, true])
+  func aDatabaseThatIsCutOffIsLostWithItsLog(isFilled: Bool) async throws {
+    try await withEngine { file, engine in
+      if isFilled {
+        let other = try PlainDatabase(file.path + ".new")
+        try other.run("CREATE TABLE other(a)")
+        other.close()
+        let bytes = try HostFile.read(file.path + ".new", maximumBytes: 1 << 20)
+        let descriptor = open(file.path, O_WRONLY | O_TRUNC)
+        _ = bytes.withUnsafeBytes { write(descriptor, $0.baseAddress, $0.count) }
+        close(descriptor)
+        unlink(file.path + "-wal")
+      } else {
+        truncate(file.path, 0)
+        let other = try PlainDatabase(file.path)
+        #expect(other.integer("SELECT count(*) FROM sqlite_schema") == 0)
+        other.close()
+        #expect(access(file.path + "-wal", F_OK) != 0)
+      }
+      let sentence = await loss(file)
+      #expect(sentence.contains("the database \(file.path) was overwritten while it was in use"), "\(sentence)")
+      let refused = await #expect(throws: KizunaSyncError.self) { try await engine.sync() }
+      #expect(refused?.message == sentence)
+    }
+  }
+
   /// SQLite takes a log for that of the file beside it, whichever that is.
   @Test func theLogOfADatabaseThatWasReplacedDoesNotSpoilTheNewOne() async throws {
     try await withEngine { file, engine in

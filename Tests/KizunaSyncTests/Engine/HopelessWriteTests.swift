@@ -50,8 +50,8 @@ import Testing
     await fixture.engine.dispose()
   }
 
-  private func group(_ fixture: EngineFixture, of count: Int) async throws {
-    for index in 0..<count { try await write(fixture, "g\(index)", 10) }
+  private func group(_ fixture: EngineFixture, of count: Int, size: Int = 10) async throws {
+    for index in 0..<count { try await write(fixture, "g\(index)", size) }
     try await fixture.engine.withReplica { try $0.database.run("UPDATE _kizunasync_outbox SET grp = 'g'") }
     try await write(fixture, "after", 10)
   }
@@ -74,8 +74,8 @@ import Testing
   }
 
   @Test func aGroupThatIsTooLargeIsRefusedAtOnceWithItsSize() async throws {
-    let fixture = try await EngineFixture(http: limited(to: 3_000))
-    try await group(fixture, of: 30)
+    let fixture = try await EngineFixture(http: limited(to: 30_000))
+    try await group(fixture, of: 30, size: 5_000)
     try await fixture.engine.sync()
     #expect(try await fixture.engine.outboxDepth() == 0)
     let reason = try #require(try await fixture.engine.rejections(includeDismissed: false).first?.reason)

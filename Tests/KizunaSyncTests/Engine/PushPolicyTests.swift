@@ -63,9 +63,12 @@ import Testing
   @Test(arguments: [(1, false), (1, true), (20, true)])
   func whatIsTooLargeByItselfIsGivenUpAtOnce(count: Int, isGroup: Bool) {
     var policy = PushPolicy()
-    let reaction = policy.react(to: failure(.tooLarge, status: 413), count: count, isGroup: isGroup, bytes: 1000)
+    let reaction = policy.react(to: failure(.tooLarge, status: 413), count: count, isGroup: isGroup, bytes: 65_536)
     #expect(reaction == .giveUp(.tooLarge))
     #expect(policy == PushPolicy())
+    // What is this small was refused for another reason, and so would be the next.
+    let small = policy.react(to: failure(.tooLarge, status: 413), count: count, isGroup: isGroup, bytes: 65_535)
+    #expect(small == .fail)
   }
 
   /// The server has decided what it was sent; only its answer did not fit.

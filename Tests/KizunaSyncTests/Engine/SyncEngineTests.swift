@@ -232,7 +232,7 @@ import Testing
     await fixture.engine.dispose()
   }
 
-  /// A server that waits for somebody's transaction says that more is to come. The run ends, the next one asks again.
+  /// A server that waits for somebody's transaction says that more is to come. The run fails, the next one asks again.
   @Test func aTransferThatStandsStillIsLeftToTheNextRun() async throws {
     let fixture = try await EngineFixture()
     try await fixture.engine.seedCheckpoint("7")
@@ -240,7 +240,8 @@ import Testing
       fixture.http.enqueue(
         EngineFixture.page(cursor: "7", rows: [EngineFixture.row("a", ["v": 1])], hasMore: true))
     }
-    try await fixture.engine.sync()
+    let error = await #expect(throws: KizunaSyncError.self) { try await fixture.engine.sync() }
+    #expect(error?.code == "REMOTE" && error?.message.contains("has_more") == true)
     #expect(fixture.http.calls.count == 3)
     #expect(try await fixture.engine.checkpoint().cursor == "7")
     fixture.http.enqueue(EngineFixture.page(cursor: "9", rows: [EngineFixture.row("a", ["v": 1])]))
