@@ -52,7 +52,7 @@ public final class LocalStack: Sendable {
   public static func start(
     _ configuration: LocalStackConfiguration, options: Options = Options()
   ) async throws -> LocalStack {
-    let services = try LocalStackServices(configuration, clock: options.clock)
+    let services = try LocalStackServices(configuration, clock: options.clock, log: options.log)
     var rules = RealtimeSocket.Rules(verifier: StackTokenVerifier(secret: services.tokens.secret))
     rules.settings = options.realtime
     rules.policy = options.policy

@@ -21,7 +21,7 @@ public final class LocalStackServices: Sendable {
   ///   - clock: gives the calendar time, and the delay after which the journal is forced to the disk.
   /// - Throws: `StateDirectoryError` when the directory of the configuration cannot be used.
   public init(
-    _ configuration: LocalStackConfiguration, clock: any HostClock = SystemClock.shared
+    _ configuration: LocalStackConfiguration, clock: any HostClock = SystemClock.shared, log: HostLog = .none
   ) throws(StateDirectoryError) {
     self.configuration = configuration
     let wall: @Sendable () -> Int64 = { clock.wallMilliseconds }
@@ -34,7 +34,7 @@ public final class LocalStackServices: Sendable {
     var authState = AuthState()
     var directory: StateDirectory?
     if let path = configuration.directory {
-      directory = try StateDirectory(path, clock: clock, thread: thread) { line in
+      directory = try StateDirectory(path, clock: clock, thread: thread, log: log) { line in
         Self.replay(line, into: &state, and: &authState)
       }
     }

@@ -18,6 +18,7 @@ struct StackSettings {
     if let port = try arguments.integer("port", in: 0...65_535) { self.port = UInt16(port) }
     if let directory = arguments.value("directory") { configuration.directory = directory }
     if let secret = arguments.value("jwt-secret") {
+      if secret.allSatisfy(\.isWhitespace) { throw UsageError("--jwt-secret must not be empty") }
       configuration.jwtSecret = secret
     }
     var named: Set<String> = []

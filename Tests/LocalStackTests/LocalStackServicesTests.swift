@@ -98,6 +98,44 @@ import Testing
     #expect(await (try ServiceFixture(directory: third.path)).services.server.dump() == more)
   }
 
+  /// Also the last line of a snapshot, which was whole once.
+  @Test(arguments: ["journal-1.jsonl", "state.jsonl"])
+  func aLineThatIsCutOffIsReported(name: String) async throws {
+    let folder = try TemporaryFolder()
+    defer { folder.remove() }
+    let fixture = try ServiceFixture(directory: folder.path)
+    for n in 1...3 { try await fixture.services.server.upsert("todos", "k\(n)", ["owner_id": "u"]) }
+    try await fixture.services.compact()
+    for n in 4...6 { try await fixture.services.server.upsert("todos", "k\(n)", ["owner_id": "u"]) }
+    let copy = try killed(folder)
+    defer { copy.remove() }
+    let file = URL(fileURLWithPath: copy.path + "/" + name)
+    try Data(contentsOf: file).dropLast(5).write(to: file)
+    let lines = Locked<[(String, [String: JSONValue])]>([])
+    let log = HostLog(minimum: .warning) { _, event, fields in
+      lines.withLock { $0.append((event, Dictionary(fields, uniquingKeysWith: { first, _ in first }))) }
+    }
+    let after = try LocalStackServices(
+      LocalStackConfiguration(tables: fixture.services.configuration.tables, directory: copy.path), clock: WallClock(),
+      log: log)
+    let (event, fields) = try #require(lines.withLock { $0.first })
+    #expect(event == "stack.line_cut_off" && fields["file"] == .string(copy.path + "/" + name))
+    #expect(lines.withLock { $0.count } == 1)
+    withExtendedLifetime(after) {}
+  }
+
+  /// It is left where a process died, or a disk was full, while the file was made.
+  @Test(arguments: ["", "\n"])
+  func anEmptySecretIsReplaced(text: String) throws {
+    let folder = try TemporaryFolder()
+    defer { folder.remove() }
+    let file = URL(fileURLWithPath: folder.path + "/jwt-secret")
+    try Data(text.utf8).write(to: file)
+    let fixture = try ServiceFixture(directory: folder.path)
+    #expect(fixture.services.tokens.secret.count > 40)
+    #expect(try String(contentsOf: file, encoding: .utf8) == fixture.services.tokens.secret + "\n")
+  }
+
   @Test func aDirectoryInUseIsRefused() throws {
     let folder = try TemporaryFolder()
     defer { folder.remove() }

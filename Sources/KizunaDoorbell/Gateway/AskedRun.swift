@@ -49,6 +49,18 @@ package struct AskedRun: Sendable, Equatable {
 }
 
 extension GatewayError {
+  /// A process that holds a database has not said that it can be asked for a run. Looks whether it could have.
+  package static func takesNoRequests(_ pid: Int32, database: String) -> GatewayError {
+    let file = RunRecordFile.path(ofDatabase: database)
+    let reason =
+      RunRecordFile.isThere(ofDatabase: database)
+      ? "it is not kizuna-doorbell run; stop it first"
+      : "the file \(file), through which it is asked, is not there. If it is kizuna-doorbell run, somebody deleted that file; "
+        + "restart it, and it makes another. If it is another program, stop it first"
+    return GatewayError(
+      .locked, "process \(pid) synchronises the database and cannot be asked for a run: \(reason)")
+  }
+
   /// What another process noted.
   init(_ failure: RunRecord.Failure) {
     self.init(Kind(rawValue: failure.kind) ?? .other, failure.message)

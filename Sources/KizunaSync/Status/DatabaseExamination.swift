@@ -77,6 +77,7 @@ package struct DatabaseExamination: Sendable, Hashable {
         defer { database.close() }
         found.journalMode = try database.value("PRAGMA journal_mode")?.text
         found.damage = damage(database)
+        if found.damage.isEmpty { try Schema.refuseStrangers(in: database) }
         found.readBookkeeping(database)
       }
     } catch {

@@ -108,10 +108,10 @@ public struct KizunaSyncReplicaStatus: Sendable, Hashable {
 
   /// Reads a replica's file in one snapshot.
   static func reading<Result>(_ path: String, _ body: (Database) throws -> Result) throws -> Result {
+    if let problem = DatabaseFiles.problem(withFile: path) { throw KizunaSyncError(.storeUnavailable, problem) }
     guard access(path, F_OK) == 0 else {
       throw KizunaSyncError(.storeUnavailable, "there is no database \(path) yet; the first run or sync makes it")
     }
-    if let problem = DatabaseFiles.problem(withFile: path) { throw KizunaSyncError(.storeUnavailable, problem) }
     return try StoreFailure.translating(path: path) {
       let database = try Database.observing(path)
       defer { database.close() }
@@ -123,6 +123,7 @@ public struct KizunaSyncReplicaStatus: Sendable, Hashable {
   }
 
   private static func checkBookkeeping(_ database: Database, _ path: String) throws {
+    try Schema.refuseStrangers(in: database)
     let missing = try Schema.missing(in: database)
     guard missing.count < Schema.Table.allCases.count else {
       throw KizunaSyncError(

@@ -50,6 +50,11 @@ package final class RunRecordFile: Sendable {
 
   // MARK: For others
 
+  /// Where the record of a database is.
+  package static func path(ofDatabase database: String) -> String { DatabaseFiles(database).runs }
+
+  package static func isThere(ofDatabase database: String) -> Bool { access(path(ofDatabase: database), F_OK) == 0 }
+
   private static let attempts = 50
   /// Microseconds; a record is rewritten in far less.
   private static let pause: UInt32 = 500

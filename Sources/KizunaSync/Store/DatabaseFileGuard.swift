@@ -51,9 +51,10 @@ final class DatabaseFileGuard: Sendable {
       guard let known = identities[part] else { continue }
       let now = FileIdentity(path: part == .database ? path : Self.name(of: part, files))
       if now != known { return Loss(part: part, manner: now == nil ? .gone : .replaced) }
+      // Never the case once a database has been used. Asked before the others: SQLite deletes the log of an empty file.
+      if part == .database, FileIdentity.isEmpty(path: path) { return Loss(part: .database, manner: .emptied) }
     }
-    // Never the case once a database has been used.
-    return FileIdentity.isEmpty(path: path) ? Loss(part: .database, manner: .emptied) : nil
+    return nil
   }
 
   /// Calls `sign` whenever something happens to the name of one of the files, the lock's among them.

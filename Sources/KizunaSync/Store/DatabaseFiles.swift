@@ -65,7 +65,15 @@ extension DatabaseFiles {
   /// What is wrong with a path that leads to something that is no file; nil for a file and for nothing.
   static func problem(withFile path: String) -> String? {
     var status = stat()
-    guard stat(path, &status) == 0 else { return nil }
+    guard stat(path, &status) == 0 else {
+      switch errno {
+      case ELOOP:
+        return
+          "\(path) leads nowhere: a symbolic link on the way leads back to itself; remove that link, or name another path"
+      case ENAMETOOLONG: return "\(path) has a name that is too long for the file system; name a shorter path"
+      default: return nil
+      }
+    }
     switch status.st_mode & S_IFMT {
     case S_IFREG: return nil
     case S_IFDIR: return "\(path) is a directory; name a file in it, such as \(path == "/" ? "" : path)/replica.db"

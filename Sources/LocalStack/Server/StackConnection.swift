@@ -82,7 +82,7 @@ final class StackConnection: StackWebSocket, @unchecked Sendable {  // confined 
 
   private func answer(_ request: StackRequest, keepAlive: Bool, _ parser: HTTPRequestParser) {
     mode = .answering(parser)
-    if request.header("upgrade")?.lowercased() == "websocket", let verdict = core.sockets.upgrade(request) {
+    if WebSocketHandshake.isOne(request), let verdict = core.sockets.upgrade(request) {
       return upgrade(request, verdict)
     }
     let handler = core.handler
@@ -124,11 +124,7 @@ final class StackConnection: StackWebSocket, @unchecked Sendable {  // confined 
 
   private func accept(_ request: StackRequest, _ accepted: UpgradeRule.Accepted) {
     guard case .answering(var parser) = mode else { return }
-    guard request.method == "GET", let key = request.header("sec-websocket-key"),
-      request.header("connection")?.lowercased().contains("upgrade") == true
-    else {
-      return respond(StackResponse(status: 400), to: request, keepAlive: false)
-    }
+    guard let key = request.header("sec-websocket-key") else { return }
     send(HTTPResponseEncoder.encodeUpgrade(acceptKey: WebSocketHandshake.acceptKey(for: key), date: core.date()))
     var messages = WebSocketParser()
     messages.add(parser.takeRest())

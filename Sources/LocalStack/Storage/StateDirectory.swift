@@ -34,7 +34,7 @@ final class StateDirectory: Sendable {
   ///   - thread: the thread that forces lines to the disk.
   ///   - line: called for every line of the snapshot and the journal; false when it means nothing.
   init(
-    _ path: String, clock: any HostClock, thread: SerialThread, line: (JSONValue) -> Bool
+    _ path: String, clock: any HostClock, thread: SerialThread, log: HostLog = .none, line: (JSONValue) -> Bool
   ) throws(StateDirectoryError) {
     self.path = path
     self.clock = clock
@@ -42,10 +42,10 @@ final class StateDirectory: Sendable {
     if mkdir(path, 0o700) != 0, errno != EEXIST { throw .cannot("created", path: path, reason: lastReason()) }
     lock = try Self.lock(path)
     do throws(StateDirectoryError) {
-      let generation = try Self.readSnapshot(Self.snapshotPath(path), line)
+      let generation = try Self.readSnapshot(Self.snapshotPath(path), line, log)
       let journalPath = Self.journalPath(path, generation)
       let journal = try StateFile.open(journalPath)
-      let length = try Self.readLines(journalPath, line)
+      let length = try Self.readLines(journalPath, log: log, line)
       // The process that wrote it may have died in the middle of a line, which nobody was told about.
       try journal.truncate(to: length)
       state = Locked(State(generation: generation, journal: journal, journalBytes: length))
@@ -79,11 +79,11 @@ final class StateDirectory: Sendable {
 
   /// - Returns: the generation of the journal that follows.
   private static func readSnapshot(
-    _ path: String, _ line: (JSONValue) -> Bool
+    _ path: String, _ line: (JSONValue) -> Bool, _ log: HostLog
   ) throws(StateDirectoryError) -> Int {
     guard access(path, F_OK) == 0 else { return 0 }
     var generation: Int?
-    try readLines(path) { value in
+    try readLines(path, log: log) { value in
       if generation == nil {
         guard value["format"] == format else { return false }
         generation = value["journal"]?.intValue
@@ -97,7 +97,9 @@ final class StateDirectory: Sendable {
 
   /// - Returns: the length of all complete lines in bytes.
   @discardableResult
-  private static func readLines(_ path: String, _ line: (JSONValue) -> Bool) throws(StateDirectoryError) -> Int {
+  private static func readLines(
+    _ path: String, log: HostLog, _ line: (JSONValue) -> Bool
+  ) throws(StateDirectoryError) -> Int {
     let bytes: [UInt8]
     do throws(HostFileError) {
       bytes = try HostFile.read(path, maximumBytes: .max)
@@ -111,6 +113,14 @@ final class StateDirectory: Sendable {
         throw .unreadable(path: path, line: number)
       }
       start = end + 1
+    }
+    if start < bytes.count {
+      log.warning(
+        "stack.line_cut_off",
+        [
+          "file": .string(path), "line": .int(number + 1), "bytes": .int(bytes.count - start),
+          "reason": "its end is missing, so it is left out: the process died while it was written, or the file was cut",
+        ])
     }
     return start
   }
@@ -221,7 +231,9 @@ final class StateDirectory: Sendable {
     let file = path + "/" + name
     if access(file, F_OK) == 0 {
       do throws(HostFileError) {
-        return String(try HostFile.readText(file).filter { !$0.isWhitespace })
+        let text = String(try HostFile.readText(file).filter { !$0.isWhitespace })
+        // Left by a process that died, or a disk that was full, while it was made; nothing was ever signed with it.
+        if !text.isEmpty { return text }
       } catch {
         throw .cannot("read", path: file, reason: error.reason)
       }

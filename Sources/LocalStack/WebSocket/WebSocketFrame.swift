@@ -39,6 +39,14 @@ struct WebSocketFrame: Equatable {
 
 /// The answer to a `sec-websocket-key` (RFC 6455 §4.2.2).
 enum WebSocketHandshake {
+  /// Whether a request asks for a WebSocket in the way the protocol wants (RFC 6455 §4.1). Others are plain requests,
+  /// whatever else is wrong with them.
+  static func isOne(_ request: StackRequest) -> Bool {
+    request.method == "GET" && request.header("upgrade")?.lowercased() == "websocket"
+      && request.header("connection")?.lowercased().contains("upgrade") == true
+      && request.header("sec-websocket-key") != nil
+  }
+
   static func acceptKey(for key: String) -> String {
     let input = Array((key + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11").utf8)
     var digest = [UInt8](repeating: 0, count: 20)

@@ -108,11 +108,7 @@ struct SyncBesideRun {
     SystemClock.shared.schedule(after: patience) { [notify] in notify.yield(.overdue) }
   }
 
-  private var takesNoRequests: GatewayError {
-    GatewayError(
-      .locked,
-      "process \(pid) synchronises the database and takes no requests, as it is not kizuna-doorbell run; stop it first")
-  }
+  private var takesNoRequests: GatewayError { .takesNoRequests(pid, database: configuration.database) }
 
   private var overdue: GatewayError {
     GatewayError(

@@ -1,3 +1,4 @@
+import Glibc
 import HostKit
 import KizunaSync
 import Testing
@@ -5,6 +6,21 @@ import Testing
 @testable import KizunaDoorbell
 
 @Suite struct AskedRunTests {
+  /// A file that was deleted beside a gateway makes another program of it no more than of anything else.
+  @Test func whoCannotBeAskedIsTakenForWhatItMayBe() throws {
+    let database = "/tmp/kizuna-asked-\(getpid()).db"
+    let without = GatewayError.takesNoRequests(7, database: database)
+    #expect(without.kind == .locked)
+    #expect(without.message.contains("\(database)-kizuna.run, through which it is asked, is not there"))
+    #expect(without.message.contains("restart it"))
+    let file = try RunRecordFile(database: database, manner: .deaf)
+    defer { unlink(RunRecordFile.path(ofDatabase: database)) }
+    let with = GatewayError.takesNoRequests(7, database: database)
+    #expect(
+      with.message.contains("process 7") && with.message.hasSuffix("it is not kizuna-doorbell run; stop it first"))
+    withExtendedLifetime(file) {}
+  }
+
   private static let failure = RunRecord.Failure(kind: "database", code: "STORE", message: "the disk is full", at: 1)
 
   private func record(

@@ -37,11 +37,20 @@ import Testing
     }
   }
 
-  @Test func linksThatGoRoundAreLeftAlone() throws {
+  @Test func linksThatGoRoundAreNamed() throws {
     try withScratchFolder { folder in
       symlink("b.db", folder + "/a.db")
       symlink("a.db", folder + "/b.db")
       #expect(DatabaseFiles(folder + "/a.db").database.hasPrefix(folder))
+      for path in [folder + "/a.db", folder + "/a.db/replica.db"] {
+        #expect(
+          DatabaseFiles.problem(with: path)?.hasPrefix("\(path) leads nowhere: a symbolic link on the way leads back")
+            == true)
+        let error = #expect(throws: KizunaSyncError.self) { try KizunaSyncReplicaStatus.read(databasePath: path) }
+        #expect(error?.message.contains("leads back to itself") == true)
+      }
+      let long = folder + "/" + String(repeating: "x", count: 300)
+      #expect(DatabaseFiles.problem(with: long)?.contains("name that is too long") == true)
     }
   }
 }

@@ -41,6 +41,33 @@ struct StackServerTests {
     await stack.stop()
   }
 
+  /// A request that is no handshake is answered as such before anything in it is judged, and logged as nothing else.
+  @Test func aRefusedHandshakeIsLoggedWithTheStatusThatIsSent() async throws {
+    let statuses = Locked<[JSONValue]>([])
+    let log = HostLog(minimum: .info) { _, event, fields in
+      if event == "realtime.refused" { statuses.withLock { $0 += fields.map(\.1) } }
+    }
+    let stack = try await StackAssembly.start(
+      StackServer.Options(), rules: RealtimeSocket.Rules(verifier: PlainVerifier()), log: log
+    ) { _ in EchoHandler() }
+    let handshake = [
+      HTTPHeader("Upgrade", "websocket"), HTTPHeader("Connection", "Upgrade"),
+      HTTPHeader("Sec-WebSocket-Version", "13"),
+      HTTPHeader("Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ=="),
+    ]
+    for left in 0...2 {
+      var headers = handshake
+      if left > 0 { headers.remove(at: left - 1) }
+      let response = try await CurlHTTPClient().send(
+        HTTPRequest(
+          method: "GET", url: "http://127.0.0.1:\(stack.server.port)/realtime/v1/websocket?vsn=9.0.0&apikey=x",
+          headers: headers))
+      #expect(response.status == (left == 0 ? 403 : 400))
+      #expect(statuses.withLock { $0 } == [403])
+    }
+    await stack.stop()
+  }
+
   @Test func largeBodiesGoBothWays() async throws {
     let stack = try await start()
     let client = CurlHTTPClient()
