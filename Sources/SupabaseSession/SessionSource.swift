@@ -34,6 +34,15 @@ extension SupabaseSession.Source {
     }
   }
 
+  /// What the token is called in a configuration.
+  var tokenName: String {
+    if case .accessTokenFile(let path) = self {
+      "what the file \"\(path)\" (accessTokenFile) holds"
+    } else {
+      "what is given as accessToken"
+    }
+  }
+
   /// The token that somebody else made. Blocks on the disk.
   /// - Throws: `SessionFailure` of kind configuration.
   func read() throws(SessionFailure) -> String {
@@ -42,11 +51,15 @@ extension SupabaseSession.Source {
     case .accessTokenFile(let path):
       let text: String
       do throws(HostFileError) { text = try HostFile.readText(path, maximumBytes: 1 << 16) } catch {
-        throw SessionFailure(.configuration, "the access token cannot be read: \(error)")
+        throw SessionFailure(
+          .configuration,
+          "the access token's file \"\(path)\" cannot be read: \(error.reason); correct accessTokenFile, or write the token there"
+        )
       }
       let words = text.split(whereSeparator: \.isWhitespace)
       guard words.count == 1, SecretText.problem(String(words[0]), .token) == nil else {
-        throw SessionFailure(.configuration, "\(path) must hold one access token and nothing else")
+        throw SessionFailure(
+          .configuration, "the file \"\(path)\" (accessTokenFile) must hold one access token and nothing else")
       }
       return String(words[0])
     case .password, .refreshToken:
@@ -62,7 +75,8 @@ extension SupabaseSession.Source {
     if way == .signIn, case .password(let name, let read) = self {
       email = name
       do { password = try read() } catch {
-        throw SessionFailure(.configuration, "the password cannot be read: \(error)")
+        throw SessionFailure(
+          .configuration, "the password cannot be read: \(error); correct passwordFile, or write the password there")
       }
     }
     return TokenGrant.request(way, email: email, password: password, server: server, key: key)

@@ -247,7 +247,9 @@ public actor SupabaseSession {
     do throws(SessionFailure) {
       let text = try source.read()
       guard let claims = UnverifiedToken(text) else {
-        throw SessionFailure(.configuration, "what is given as access token is not a JSON web token")
+        throw SessionFailure(
+          .configuration,
+          "\(source.tokenName) is not a JSON web token; give the access_token that the sign-in answered")
       }
       let token = AccessToken(
         value: text, claims: claims, receivedAt: now,
@@ -296,6 +298,8 @@ public actor SupabaseSession {
       }
     case .refused(let failure):
       log.warning("session.refused", ["message": .string(failure.message)])
+      // Told now; `report` need not say it again.
+      reported = failure
       if let next = machine.refused(failure, way: way, at: now, draw: jitter()) { return next }
     case .failed(let failure):
       machine.failed(failure, at: now, draw: jitter())

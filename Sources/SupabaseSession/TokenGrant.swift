@@ -60,7 +60,10 @@ enum TokenGrant: Sendable, Equatable {
         SessionFailure(.configuration, "\(host) redirects the sign-in elsewhere; give the server's own address"))
     case 404, 405:
       self = .failed(
-        SessionFailure(.configuration, "there is no sign-in service at \(host) (status \(response.status))"))
+        SessionFailure(
+          .configuration,
+          "there is no sign-in service at \(host) (status \(response.status)); check url, which is the project's address without a path of a service"
+        ))
     case 408, 409, 425, 429, 500...:
       self = .failed(
         SessionFailure(
@@ -86,10 +89,12 @@ enum TokenGrant: Sendable, Equatable {
     }
     let sentence =
       switch (code, way) {
-      case ("user_banned", _): "\(host) has banned the user (\(detail))"
-      case ("email_not_confirmed", _): "the user's e-mail address is not confirmed (\(detail))"
+      case ("user_banned", _): "\(host) has banned the user (\(detail)); lift the ban there, or sign in as another user"
+      case ("email_not_confirmed", _):
+        "the user's e-mail address is not confirmed (\(detail)); confirm it by the link that was sent to it"
       case (_, .refresh): "\(host) refused the refresh token (\(detail)); sign in again"
-      default: "\(host) refused the e-mail address or the password (\(detail))"
+      default:
+        "\(host) refused the e-mail address or the password (\(detail)); check both, and that the user exists there"
       }
     return .refused(SessionFailure(.authentication, sentence))
   }

@@ -44,6 +44,8 @@ import Testing
         let ending = try await Binaries.doorbell("run", "--config", scratch.path + "/gateway.json")
         #expect(ending.code == ExitCode.authentication.rawValue)
         #expect(!ending.errors.joined().contains("wr0ng-p4ss"))
+        // Once as an event and once at the end, and not a third time.
+        #expect(ending.errors.filter { $0.contains("refused the e-mail address") }.count == 2, "\(ending.errors)")
       }
     }
   }
@@ -282,6 +284,37 @@ import Testing
         #expect(
           ending.errors.last?.contains("the directory \(scratch.path) of the database cannot be written") == true,
           "\(ending.errors)")
+      }
+    }
+  }
+
+  /// Nothing is left beside a file that a command cannot use.
+  @Test func somethingElseWhereTheDatabaseShouldBe() async throws {
+    try await Stack.with { stack in
+      try await Scratch.with { scratch in
+        let file = try scratch.write("gateway.json", stack.configuration(database: "notes.txt"))
+        try scratch.write("notes.txt", String(repeating: "no database ", count: 500))
+        let ending = try await Binaries.doorbell("sync", "--config", file)
+        #expect(ending.code == ExitCode.database.rawValue)
+        #expect(ending.errors.last?.contains("not an SQLite database") == true, "\(ending.errors)")
+        #expect(access(scratch.path + "/notes.txt-kizuna.lock", F_OK) != 0)
+        #expect(try HostFile.readText(scratch.path + "/notes.txt").hasPrefix("no database"))
+      }
+    }
+  }
+
+  /// Below /proc nothing can be made, also by those who may write everywhere.
+  @Test func aFolderThatTakesNoFiles() async throws {
+    try await Stack.with { stack in
+      try await Scratch.with { scratch in
+        let file = try scratch.write("gateway.json", stack.configuration(database: "/proc/m.db"))
+        let ending = try await Binaries.doorbell("sync", "--config", file)
+        #expect(ending.code == ExitCode.database.rawValue)
+        #expect(ending.errors.last?.contains("/proc") == true && ending.errors.last?.contains("; ") == true)
+        if getuid() == 0 {
+          #expect(
+            ending.errors.last?.hasSuffix("no file can be made in /proc; name another path for the database") == true)
+        }
       }
     }
   }

@@ -86,7 +86,7 @@ import Testing
     let ending = try await Binaries.doorbell("bench", "writes", "--rows", "100", "--queued", "10", "--repeats", "1")
     #expect(ending.code == ExitCode.ok.rawValue, "\(ending.errors)")
     #expect(ending.output.first?.hasPrefix("inserts, µs a row") == true, "\(ending.output)")
-    #expect(ending.output.contains { $0.hasPrefix("push of 10 writes in 1 requests: ") })
+    #expect(ending.output.contains { $0.hasPrefix("push of 10 writes in 1 request: ") })
     #expect(ending.output.last?.hasPrefix("speed of captured inserts ÷ bare ones") == true)
   }
 }

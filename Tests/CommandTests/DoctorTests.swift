@@ -66,7 +66,7 @@ import Testing
       #expect(report.ending.code == ExitCode.ok.rawValue)
       #expect(report.names("ok") == Self.all, "\(report.ending.output)")
       #expect(Set(report.checks.compactMap { $0["check"]?.stringValue }) == Self.all)
-      #expect(report.text("replica").contains("1 writes wait"))
+      #expect(report.text("replica").contains("1 write waits"))
       // Nothing was sent, queued or taken away.
       #expect(try PlainSQL.run(database, "SELECT count(*) FROM _kizunasync_capture") == ["1"])
 
@@ -208,6 +208,11 @@ import Testing
       #expect(report.names("failed") == ["configuration"])
       #expect(report.checks.filter { $0["status"] == "failed" }.count > 2, "each problem is told")
       #expect(report.names("skipped") == Self.all.subtracting(["configuration"]))
+      // Programs get each check; people get one line for what is skipped for one reason.
+      let text = try await Binaries.doorbell("doctor", "--config", file)
+      #expect(text.output.filter { $0.hasPrefix("skipped") }.count == 1, "\(text.output)")
+      #expect(text.output.contains { $0.hasPrefix("skipped  21 checks") && $0.hasSuffix(", ring") })
+      #expect(text.output.last?.hasSuffix(", 21 skipped") == true)
     }
   }
 

@@ -49,8 +49,9 @@ import Testing
         try await hears(
           stack, scratch,
           [
-            "--realtime-url", socket, "--publishable-key", stack.publishableKey, "--access-token", token, "--vsn",
-            version,
+            "--realtime-url", socket, "--vsn", version,
+            "--publishable-key-file", try scratch.write("key", stack.publishableKey + "\n"),
+            "--access-token-file", try scratch.write("token", token + "\n"),
             "--table", "todos",
           ])
       }
@@ -124,6 +125,18 @@ import Testing
         try await fails(target + key + ["--access-token", unsigned], "access token", "signature")
         try await fails(target + key, "not let this user join")
       }
+    }
+  }
+
+  @Test func aWrongPathNamesTheOption() async throws {
+    try await Stack.with { stack in
+      let socket = stack.url.replacing("http://", with: "ws://") + "/nowhere"
+      let listen = try ChildProcess(
+        executable: Binaries.doorbell,
+        arguments: ["listen", "--realtime-url", socket, "--publishable-key", stack.publishableKey, "--table", "todos"])
+      let ending = await listen.ending()
+      #expect(ending.code == ExitCode.configuration.rawValue)
+      #expect(ending.errors.last?.contains("check the path of --realtime-url") == true, "\(ending.errors)")
     }
   }
 

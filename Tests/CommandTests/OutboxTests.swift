@@ -24,6 +24,64 @@ import Testing
     }
   }
 
+  /// A row of the server that an index of this database refuses.
+  @Test func whatIsKeptAsideIsListed() async throws {
+    try await Stack.with { stack in
+      try await Scratch.with { scratch in
+        let files = try ["a", "b"].map {
+          try scratch.write("\($0).json", stack.configuration(database: "\(scratch.path)/\($0).db"))
+        }
+        for file in files {
+          #expect(try await Binaries.doorbell("sync", "--config", file).code == ExitCode.ok.rawValue)
+        }
+        try PlainSQL.run(
+          scratch.path + "/a.db",
+          "INSERT INTO todos(id, title) VALUES ('k1', 'the-surprise-party'), ('k2', 'the-surprise-party')")
+        try PlainSQL.run(scratch.path + "/b.db", "CREATE UNIQUE INDEX one ON todos(title)")
+        for file in files { _ = try await Binaries.doorbell("sync", "--config", file) }
+        let list = try await json("outbox", "list", "--config", files[1])
+        let parked = list.value["parked"]?.arrayValue ?? []
+        #expect(parked.count == 1 && parked.first?["table"] == "todos")
+        #expect(parked.first?["reason"]?.stringValue?.contains("todos.title") == true, "\(list.value)")
+        let text = try await Binaries.doorbell("outbox", "list", "--config", files[1])
+        #expect(text.output.contains { $0.hasPrefix("parked   todos k") && $0.contains("todos.title") })
+        let status = try await Binaries.doorbell("status", "--config", files[1])
+        #expect(status.output.contains { $0.contains("1 row parked; see outbox list") })
+        let doctor = try await Binaries.doorbell("doctor", "--config", files[1])
+        #expect(doctor.output.joined(separator: "\n").contains("outbox list"))
+        for output in [list.value.description, text.output.joined(), status.output.joined(), doctor.output.joined()] {
+          #expect(!output.contains("surprise"))
+        }
+      }
+    }
+  }
+
+  /// What the newcomer to a server meets: a table that is declared here and not there.
+  @Test func aTableTheServerDoesNotSync() async throws {
+    try await Stack.with { stack in
+      try await Scratch.with { scratch in
+        let database = scratch.path + "/a.db"
+        let text = stack.configuration(database: database).replacing(
+          #""tables": {"#, with: #""tables": {"notes": {"columns": {"title": "text"}},"#)
+        let file = try scratch.write("a.json", text)
+        #expect(try await Binaries.doorbell("sync", "--config", file).code == ExitCode.ok.rawValue)
+        try PlainSQL.run(
+          database, "INSERT INTO notes(id, title) VALUES ('n', 'x'); INSERT INTO todos(id, title) VALUES ('t', 'x')")
+        let cause = "the server does not synchronise the table notes; compare `tables` in the configuration"
+        for attempt in 1...5 {
+          let sync = try await Binaries.doorbell("sync", "--config", file)
+          #expect(sync.code == (attempt < 5 ? ExitCode.configuration : .workLeft).rawValue, "\(sync.errors)")
+          #expect(sync.errors.joined().contains(cause), "\(sync.errors)")
+          guard attempt == 1 else { continue }
+          let status = try await Binaries.doorbell("status", "--config", file)
+          #expect(status.output.joined().contains(cause) && !status.output.joined().contains("in status"))
+        }
+        let list = try await Binaries.doorbell("outbox", "list", "--config", file)
+        #expect(list.output.contains { $0.contains("DEAD_LETTER, PERMANENT_TRANSPORT: ") && $0.contains(cause) })
+      }
+    }
+  }
+
   /// A group that no server takes is refused in one run, says why, and is not spelled write by write.
   @Test func aGroupOverTheServersLimitSaysSo() async throws {
     try await Stack.with { stack in

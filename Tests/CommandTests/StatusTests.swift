@@ -133,6 +133,11 @@ import Testing
           let status = try JSONValue(parsing: ending.output.joined())
           #expect(status["tables"]?["todos"]?["rows"] == 1)
           #expect(status["running"] == .bool(isRunning))
+          // Without its log SQLite says "delete" of the file.
+          let doctor = try await Unprivileged.start(["doctor", "--config", file, "--json"], mayNotWrite: scratch.path)
+          let checks = try JSONValue(parsing: await doctor.ending().output.joined())["checks"]?.arrayValue ?? []
+          let log = checks.first { $0["check"] == "write-ahead log" }
+          #expect(log?["status"] == "ok" && log?["text"]?.stringValue?.contains("delete") == false, "\(checks)")
         }
         try await RunningGateway.with(configuration: file) { _ in
           try PlainSQL.run(database, "INSERT INTO todos(title) VALUES ('x')")
@@ -140,6 +145,30 @@ import Testing
         }
         if !isRunning { try await read() }
         chmod(scratch.path, 0o700)
+      }
+    }
+  }
+
+  /// The database notes it once a minute only.
+  @Test func tellsWhenTheLastSyncWas() async throws {
+    try await Stack.with { stack in
+      try await Scratch.with { scratch in
+        let file = try scratch.write("a.json", stack.configuration(database: scratch.path + "/a.db"))
+        func last() async throws -> String? {
+          let ending = try await Binaries.doorbell("status", "--config", file, "--json")
+          return try JSONValue(parsing: ending.output.joined())["last_sync"]?.stringValue
+        }
+        #expect(try await Binaries.doorbell("sync", "--config", file).code == ExitCode.ok.rawValue)
+        let first = try await last()
+        #expect(try await Binaries.doorbell("sync", "--config", file).code == ExitCode.ok.rawValue)
+        let second = try await last()
+        #expect(first != nil && second != nil && first != second)
+        let text = try await Binaries.doorbell("status", "--config", file)
+        #expect(text.output.contains { $0.hasPrefix("last sync") && $0.hasSuffix("Z") }, "\(text.output)")
+        // What the run noted may be gone; then the database is believed, as far as it knows.
+        unlink(scratch.path + "/a.db-kizuna.run")
+        let rough = try await Binaries.doorbell("status", "--config", file)
+        #expect(rough.output.contains { $0.hasPrefix("last sync") && $0.hasSuffix("or up to a minute later") })
       }
     }
   }

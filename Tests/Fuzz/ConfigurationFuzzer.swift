@@ -19,8 +19,9 @@ public func fuzzConfiguration(_ start: UnsafePointer<UInt8>?, _ count: Int) -> C
   } catch {
     precondition(!error.problems.isEmpty, "refused without a problem")
     for problem in error.problems {
-      precondition(problem.position.line >= 1 && problem.position.line <= lines, "a problem outside of the text")
-      precondition(problem.position.column >= 1, "a problem before the line")
+      guard let position = problem.position else { preconditionFailure("a problem without a place") }
+      precondition(position.line >= 1 && position.line <= lines, "a problem outside of the text")
+      precondition(position.column >= 1, "a problem before the line")
       precondition(!problem.message.isEmpty, "a problem without words")
     }
     precondition(!error.description.isEmpty)

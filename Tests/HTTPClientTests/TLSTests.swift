@@ -52,7 +52,9 @@ import Testing
     let server = try TLSServer(["-www", "-tls1_1", "-cipher", "DEFAULT@SECLEVEL=0"])
     defer { server.stop() }
     let result = await answer("https://localhost:\(server.port)/", trusting: server.authorityFile)
-    #expect(failure(result) == HTTPError(.tls, "no TLS connection to localhost:\(server.port) could be agreed"))
+    #expect(failure(result)?.kind == .tls)
+    #expect(
+      failure(result)?.message.hasPrefix("no TLS connection to localhost:\(server.port) could be agreed; ") == true)
   }
 
   @Test func aServerWithoutTLSIsNotTalkedToInPlainText() async throws {

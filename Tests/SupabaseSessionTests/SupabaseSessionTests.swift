@@ -202,7 +202,10 @@ import Testing
     let session = try session()
     let first = await failure(session)
     #expect(first?.kind == .authentication)
-    #expect(first?.message == "example.com:443 refused the e-mail address or the password (invalid_credentials)")
+    #expect(
+      first?.message
+        == "example.com:443 refused the e-mail address or the password (invalid_credentials); check both, and that the user exists there"
+    )
     #expect(first?.exitCode == .authentication)
     #expect(await failure(session) == first)
     await clock.advance(by: .seconds(149))

@@ -83,7 +83,11 @@ import Testing
   {
     let session = try session(.accessToken(text))
     let failure = await failure(session)
-    #expect(failure == SessionFailure(.configuration, "what is given as access token is not a JSON web token"))
+    #expect(
+      failure
+        == SessionFailure(
+          .configuration,
+          "what is given as accessToken is not a JSON web token; give the access_token that the sign-in answered"))
     await session.stop()
   }
 
@@ -129,7 +133,10 @@ import Testing
     let subscription = session.onToken { told.continuation.yield($0?.value) }
     let missing = await failure(session)
     #expect(missing?.kind == .configuration)
-    #expect(missing?.message == "the access token cannot be read: \(path): No such file or directory")
+    #expect(
+      missing?.message
+        == "the access token's file \"\(path)\" cannot be read: No such file or directory; correct accessTokenFile, or write the token there"
+    )
     try write(AuthServer.token("one"))
     var tokens = told.stream.makeAsyncIterator()
     #expect(await tokens.next() == AuthServer.token("one"))
@@ -142,7 +149,10 @@ import Testing
     try write("\(AuthServer.token("one"))\n\(AuthServer.token("two"))\n")
     let session = try session(.accessTokenFile(path))
     let failure = await failure(session)
-    #expect(failure == SessionFailure(.configuration, "\(path) must hold one access token and nothing else"))
+    #expect(
+      failure
+        == SessionFailure(
+          .configuration, "the file \"\(path)\" (accessTokenFile) must hold one access token and nothing else"))
     await session.stop()
   }
 

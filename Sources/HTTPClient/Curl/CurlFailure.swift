@@ -76,7 +76,9 @@ struct CurlFailure {
     case 62, 64: return "the certificate of \(host) is for another name"
     // 0 and 1 are libcurl's: OpenSSL has not judged, or found nothing; the name is compared by libcurl itself.
     case 0...1 where code == CURLE_PEER_FAILED_VERIFICATION: return "the certificate of \(host) is for another name"
-    case 0...1: return "no TLS connection to \(host) could be agreed"
+    case 0...1:
+      return
+        "no TLS connection to \(host) could be agreed; check that the port is the one for https, as a port for http does not answer so"
     default: return "the certificate of \(host) was not accepted (verification code \(verification))"
     }
   }

@@ -29,8 +29,7 @@ public struct Arguments: Sendable, Hashable {
     var rest = wantsHelp ? [] : arguments[...]
     while let argument = rest.popFirst() {
       guard argument.hasPrefix("--"), argument.count > 2 else {
-        let rest = argument == "--" ? "nothing but options is taken here" : "options start with --"
-        throw UsageError("unexpected argument \"\(argument)\"; \(rest)")
+        throw UsageError("unexpected argument \"\(argument)\"; \(Self.advice(argument, command))")
       }
       let parts = argument.dropFirst(2).split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
       let name = String(parts[0])
@@ -59,6 +58,16 @@ public struct Arguments: Sendable, Hashable {
         !isValue && command.options.contains { $0.valueName != nil && argument == "--\($0.name)" }
     }
     return false
+  }
+
+  /// What was probably meant by something that is no option.
+  private static func advice(_ argument: String, _ command: CommandSpecification) -> String {
+    if argument == "--" { return "nothing but options is taken here" }
+    let isFile = argument.contains(".") || argument.contains("/")
+    if isFile, let option = command.options.first(where: { $0.name == "config" }) {
+      return "did you mean --\(option.name) \(argument)?"
+    }
+    return "options start with --"
   }
 
   private static func value(

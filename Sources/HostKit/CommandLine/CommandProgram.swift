@@ -50,10 +50,45 @@ public struct CommandProgram: Sendable {
 
     usage: \(name) COMMAND [options]
 
-    \(TextTable.columns(verbs.map { ($0.name, $0.command.specification.summary) }))
+    \(Self.table(verbs))
 
-    \(name) COMMAND --help describes a command.
+    \(name) COMMAND --help describes a command; \(name) --version tells the release.
+
+    Exit codes:
+    \(TextTable.columns(ExitCode.allCases.map { ("\($0.rawValue)", $0.meaning) }))
     """
+  }
+
+  private static func table(_ verbs: [(name: String, command: Command)]) -> String {
+    TextTable.columns(verbs.map { ($0.name, $0.command.specification.summary) })
+  }
+
+  /// The help of a verb, of the members of a group, or of everything.
+  private func help(on words: [String]) throws(UsageError) -> String {
+    guard let first = words.first, only == nil else { return only?.specification.help ?? help }
+    if let verb = verbs.first(where: { $0.name == words.joined(separator: " ") }) {
+      return verb.command.specification.help
+    }
+    let group = group(first)
+    guard words.count == 1, !group.isEmpty else { throw unknown(words.joined(separator: " ")) }
+    return """
+      usage: \(name) COMMAND [options]
+
+      \(Self.table(group))
+
+      \(name) COMMAND --help describes a command.
+      """
+  }
+
+  private func group(_ word: String) -> [(name: String, command: Command)] {
+    verbs.filter { $0.name.hasPrefix(word + " ") }
+  }
+
+  private func unknown(_ words: String) -> UsageError {
+    // A member of a group by its own name alone, else whatever is spelled nearly so.
+    let member = verbs.first { $0.name.hasSuffix(" " + words) }.map { "; did you mean \"\($0.name)\"?" }
+    let near = member ?? NearestName.hint(verbs.map(\.name), for: words)
+    return UsageError("unknown command \"\(words)\"\(near.isEmpty ? "; \(name) --help lists them" : near)")
   }
 
   /// Runs the program with the process's arguments and ends the process.
@@ -63,58 +98,80 @@ public struct CommandProgram: Sendable {
 
   /// - Parameter arguments: without the program's name.
   public func run(_ arguments: [String]) async -> ExitCode {
-    let code = await outcome(arguments)
+    let parsed = Locked<Arguments?>(nil)
+    let code = await outcome(arguments, parsed)
     // Who asked for a result and did not get it must not take it for a success; other failures were told already.
     guard code == .ok || code == .workLeft, let reason = StandardStreams.lostOutput else { return code }
-    StandardStreams.printError(
-      "\(name): standard output could not be written: \(String(cString: strerror(reason))); the result is lost")
+    LogOutput.printFailure(
+      "standard output could not be written: \(String(cString: strerror(reason))); the result is lost", .failure,
+      program: name, arguments: parsed.withLock { $0 })
     return .failure
   }
 
-  private func outcome(_ arguments: [String]) async -> ExitCode {
+  private func outcome(_ arguments: [String], _ known: Locked<Arguments?>) async -> ExitCode {
     do {
-      let (command, rest) = try choose(arguments)
-      guard let command else {
-        StandardStreams.print(help)
+      if let text = try information(arguments) {
+        StandardStreams.print(text)
         return .ok
       }
+      let (command, rest) = try choose(arguments)
       let parsed = try Arguments(parsing: rest, for: command.specification)
       if parsed.wantsHelp {
         StandardStreams.print(command.specification.help)
         return .ok
       }
+      known.withLock { $0 = parsed }
       return try await command.run(parsed)
     } catch {
       let failure = Self.failure(error, explain)
-      StandardStreams.printError(
-        failure.message.split(separator: "\n").map { "\(name): \($0)" }.joined(separator: "\n"))
+      LogOutput.printFailure(
+        failure.message, failure.exitCode, program: name, arguments: known.withLock { $0 })
       return failure.exitCode
     }
   }
 
-  /// The command meant, nil when the help of the program is asked for.
-  private func choose(_ arguments: [String]) throws(UsageError) -> (Command?, [String]) {
+  /// What is printed without any command: a help or the release.
+  private func information(_ arguments: [String]) throws(UsageError) -> String? {
+    guard let first = arguments.first else { return nil }
+    switch first {
+    case "--version": return "\(name) \(Release.version)"
+    case "--help", "-h": return try help(on: [])
+    case "help" where only == nil: return try help(on: arguments.dropFirst().filter { !$0.hasPrefix("-") })
+    default: break
+    }
+    // A group has no options of its own, so this is all that can be asked of one.
+    let isGroup = only == nil && !verbs.contains { $0.name == first } && !group(first).isEmpty
+    guard isGroup, let second = arguments.dropFirst().first, ["--help", "-h", "help"].contains(second) else {
+      return nil
+    }
+    return try help(on: [first])
+  }
+
+  /// The command meant, and what follows its name.
+  private func choose(_ arguments: [String]) throws(UsageError) -> (Command, [String]) {
     if let only { return (only, arguments) }
     guard let first = arguments.first else {
       throw UsageError("a command is missing; \(name) --help lists them")
     }
-    if ["--help", "-h", "help"].contains(first) { return (nil, []) }
     // Two words first: `bench` has a meaning of its own beside `bench ingest`.
     let two = arguments.prefix(2).joined(separator: " ")
     if arguments.count > 1, let verb = verbs.first(where: { $0.name == two }) {
       return (verb.command, Array(arguments.dropFirst(2)))
     }
-    if let verb = verbs.first(where: { $0.name == first }) { return (verb.command, Array(arguments.dropFirst())) }
-    let group = verbs.filter { $0.name.hasPrefix(first + " ") }
-    let words = group.isEmpty ? first : two
-    if !group.isEmpty {
-      guard let second = arguments.dropFirst().first, !second.hasPrefix("--") else {
-        if arguments.contains("--help") { return (nil, []) }
-        throw UsageError("\(name) \(first) is one of \(group.map(\.name).joined(separator: ", "))")
+    let group = group(first)
+    let second = arguments.dropFirst().first { _ in true }
+    if let verb = verbs.first(where: { $0.name == first }) {
+      // A misspelt member of its group; anything else is the verb's to refuse.
+      if !group.isEmpty, let second, !second.hasPrefix("-"), NearestName.among(group.map(\.name), to: two) != nil {
+        throw unknown(two)
       }
+      return (verb.command, Array(arguments.dropFirst()))
     }
-    let near = NearestName.hint(verbs.map(\.name), for: words)
-    throw UsageError("unknown command \"\(words)\"\(near.isEmpty ? "; \(name) --help lists them" : near)")
+    guard !group.isEmpty else { throw unknown(first) }
+    guard let second, !second.hasPrefix("--") else {
+      throw UsageError("\(name) \(first) is one of \(group.map(\.name).joined(separator: ", "))")
+    }
+    throw unknown(two)
   }
 
   private static func failure(_ error: any Error, _ explain: (any Error) -> CommandFailure?) -> CommandFailure {

@@ -27,6 +27,25 @@ public struct LogOutput: Sendable {
     }
   }
 
+  /// Tells on standard error why a command failed: as an event of the log where that is JSON, so that a program finds
+  /// nothing else there, and as `program: sentence` for people.
+  /// - Parameters:
+  ///   - message: may have several lines; each is told by itself.
+  ///   - arguments: nil while it is not known what was asked for.
+  public static func printFailure(_ message: String, _ code: ExitCode, program: String, arguments: Arguments?) {
+    let isJSON = arguments?.value("log-format") == Format.json.rawValue
+    for line in message.split(separator: "\n").map(String.init) {
+      guard isJSON else {
+        StandardStreams.printError("\(program): \(line)")
+        continue
+      }
+      StandardStreams.write(
+        render(
+          .json, .error, "command.failed", [("code", .int(Int(code.rawValue))), ("text", .string(line))],
+          milliseconds: SystemClock.shared.wallMilliseconds), to: STDERR_FILENO)
+    }
+  }
+
   static func render(
     _ format: Format, _ level: HostLog.Level, _ event: String, _ fields: [(String, JSONValue)], milliseconds: Int64
   ) -> String {

@@ -9,6 +9,23 @@ public struct OptionSpecification: Sendable, Hashable {
   public let isRepeatable: Bool
   /// The only values accepted, when not empty.
   public let choices: [String]
+  /// The command does nothing without it. For the help; who needs the value asks for it with `Arguments.required`.
+  public private(set) var isRequired = false
+
+  /// The same, needed.
+  public var required: OptionSpecification {
+    var option = self
+    option.isRequired = true
+    return option
+  }
+
+  private init(name: String, valueName: String?, help: String, isRepeatable: Bool, choices: [String]) {
+    self.name = name
+    self.valueName = valueName
+    self.help = help
+    self.isRepeatable = isRepeatable
+    self.choices = choices
+  }
 
   /// `--name`
   public static func flag(_ name: String, _ help: String) -> OptionSpecification {
@@ -49,12 +66,14 @@ public struct CommandSpecification: Sendable, Hashable {
       (
         left: "--\(option.name)\(option.valueName.map { " " + $0 } ?? "")",
         right: option.help + (option.isRepeatable ? " (may be repeated)" : "")
+          + (option.isRequired ? " (required)" : "")
       )
     }
+    let required = options.filter(\.isRequired).map { "--\($0.name)\($0.valueName.map { " " + $0 } ?? "") " }
     return """
       \(summary)
 
-      usage: \(invocation) [options]
+      usage: \(invocation) \(required.joined())[options]
 
       \(TextTable.columns(rows))
       """

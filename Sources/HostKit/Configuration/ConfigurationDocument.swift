@@ -1,3 +1,5 @@
+import Glibc
+
 /// Decodes one configuration file and reports everything that is wrong with it at once.
 ///
 /// ```swift
@@ -41,11 +43,20 @@ public enum ConfigurationDocument {
     let text: String
     do { text = try HostFile.readText(file, maximumBytes: 1 << 20) } catch {
       let problem = ConfigurationProblem(
-        position: SourcePosition(line: 1, column: 1), path: "",
-        message: "the configuration cannot be read: \(error.reason); give --config a file")
+        position: nil, path: "",
+        message: "the configuration cannot be read: \(error.reason); \(remedy(for: error))")
       throw ConfigurationError(file: file, problems: [problem])
     }
     return try decode(file: file, text: text, body)
+  }
+
+  private static func remedy(for error: HostFileError) -> String {
+    switch error.code {
+    case EACCES, EPERM: "let this user read it"
+    case ENOENT, ENOTDIR: "give --config a file that is there, or write it"
+    case 0: "give --config a file with the configuration"
+    default: "see what is wrong with the file"
+    }
   }
 }
 

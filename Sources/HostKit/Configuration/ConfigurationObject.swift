@@ -76,7 +76,7 @@ public final class ConfigurationObject {
     if !known.contains(key) { known.append(key) }
     if let node = members[key]?.value, node.value != .null { return node }
     if let meaning {
-      problem(members[key] == nil ? nil : key, "\"\(key)\" is missing; it is \(meaning)")
+      problem(members[key] == nil ? nil : key, "\"\(key)\" is missing; add it: \(meaning)")
     }
     return nil
   }

@@ -34,11 +34,11 @@ public struct ConfigurationSecret: Sendable, Hashable, CustomStringConvertible, 
     case .file(let path):
       let text: String
       do { text = try HostFile.readText(path, maximumBytes: 1 << 16) } catch {
-        throw ConfigurationSecretError(message: "the secret file \(path) cannot be read: \(error.reason)")
+        throw ConfigurationSecretError(message: "the secret file \"\(path)\" cannot be read: \(error.reason)")
       }
       self.init(source: source, form: form, text: text.trimmed)
-      if self.text.isEmpty { throw ConfigurationSecretError(message: "the secret file \(path) is empty") }
-      try check("the secret in the file \(path)")
+      if self.text.isEmpty { throw ConfigurationSecretError(message: "the secret file \"\(path)\" is empty") }
+      try check("the secret in the file \"\(path)\"")
     case .environment(let variable):
       guard let value = getenv(variable), !String(cString: value).trimmed.isEmpty else {
         throw ConfigurationSecretError(message: "the environment variable \(variable) is not set")

@@ -111,7 +111,7 @@ extension TableDeclaration {
   /// Reads one table; unusable options are on record and take their default.
   static func decode(_ object: ConfigurationObject) -> TableDeclaration {
     let key = object.strings("key") { nameProblem($0).map { "a column name \($0)" } } ?? ["id"]
-    if key.isEmpty { object.problem("key", "name at least one column; leave it out for [\"id\"]") }
+    if key.isEmpty { object.problem("key", "this names no column; name the key's, or leave it out for [\"id\"]") }
     if Set(key).count < key.count { object.problem("key", "names a column twice") }
     let bucket = object.object("bucket", decodeBucket) ?? .wholeTable
     let softDelete = column(object, "softDeleteColumn")
@@ -146,7 +146,9 @@ extension TableDeclaration {
     object.refuseNull(["owner": "a string", "column": "a string", "value": "a string, a whole number, true or false"])
     if object.has("owner") == object.has("column") {
       object.problem(
-        nil, "give either {\"owner\": column} or {\"column\": column, \"value\": …}; leave it out for the whole table")
+        nil,
+        "this must be either {\"owner\": column} or {\"column\": column, \"value\": …}; write one of them, or leave the bucket out for the whole table"
+      )
       return nil
     }
     if let owner {
@@ -154,13 +156,13 @@ extension TableDeclaration {
         object.problem("owner", "\"id\" names the row, not its owner; name the column with the user's id")
       }
       if object.has("value") {
-        object.problem("value", "belongs to \"column\"; an owner's value is the signed-in user")
+        object.problem("value", "belongs to \"column\", and the value of an owner is the signed-in user; remove it")
       }
       return .owner(column: owner)
     }
     guard let named else { return nil }
     guard let value else {
-      if !object.has("value") { object.problem(nil, "\"value\" is missing; it says which rows are synced") }
+      if !object.has("value") { object.problem(nil, "\"value\" is missing; add the one that the rows to sync have") }
       return nil
     }
     return .column(named, value: value)

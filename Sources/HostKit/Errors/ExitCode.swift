@@ -21,4 +21,21 @@ public enum ExitCode: Int32, Sendable, CaseIterable {
   case addressInUse = 9
   /// Stopped by a signal before the work was done.
   case interrupted = 130
+
+  /// A few words for the help.
+  var meaning: String {
+    switch self {
+    case .ok: "everything was done"
+    case .failure: "failed, for a reason without a code of its own"
+    case .usage: "the command line is wrong"
+    case .workLeft: "writes are left in the queue, or the server refused some"
+    case .configuration: "the configuration is wrong"
+    case .authentication: "the server refused the credentials"
+    case .locked: "another process holds the database"
+    case .database: "the database or the disk failed"
+    case .unreachable: "the server cannot be reached"
+    case .addressInUse: "the address to listen on cannot be used"
+    case .interrupted: "interrupted before the work was done"
+    }
+  }
 }

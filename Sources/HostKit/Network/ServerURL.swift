@@ -23,7 +23,10 @@ public struct ServerURL: Sendable, Hashable, CustomStringConvertible {
 
   /// - Throws: `ServerURLError`, a sentence without the URL itself.
   public init(_ text: String, for use: Use = .http) throws(ServerURLError) {
-    let parts = try Self.split(text)
+    if text.contains("<") {
+      throw ServerURLError("the server address holds a placeholder; put your project's own name in the place of <…>")
+    }
+    let parts = try Self.split(text, use)
     switch (parts.scheme, use) {
     case ("https", _), ("wss", .webSocket): isSecure = true
     case ("http", _), ("ws", .webSocket): isSecure = false
@@ -45,7 +48,7 @@ public struct ServerURL: Sendable, Hashable, CustomStringConvertible {
     }
   }
 
-  private static func split(_ text: String) throws(ServerURLError) -> (
+  private static func split(_ text: String, _ use: Use) throws(ServerURLError) -> (
     scheme: String, authority: Substring, rest: Substring
   ) {
     guard text.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }) else {
@@ -53,7 +56,12 @@ public struct ServerURL: Sendable, Hashable, CustomStringConvertible {
     }
     let bytes = text.utf8
     guard let colon = bytes.firstIndex(of: UInt8(ascii: ":")), bytes[colon...].starts(with: "://".utf8) else {
-      throw ServerURLError("the server address must have the form https://host")
+      let (secure, plain) = use == .http ? ("https", "http") : ("wss", "ws")
+      // Only for an address that may be plain is that the likely wish.
+      let host = HostAndPort.split(text.prefix { $0 != "/" && $0 != "?" })?.host
+      let isNear = host.map(Self.isNear) ?? false
+      throw ServerURLError(
+        "the server address must have the form \(isNear ? "\(plain)://host or " : "")\(secure)://host")
     }
     let start = bytes.index(colon, offsetBy: 3)
     let end =
@@ -83,7 +91,9 @@ public struct ServerURL: Sendable, Hashable, CustomStringConvertible {
   public var isLoopback: Bool { host == "localhost" || IPAddress(host)?.isLoopback == true }
 
   /// A host to which plain text is allowed.
-  public var isNear: Bool {
+  public var isNear: Bool { Self.isNear(host) }
+
+  private static func isNear(_ host: String) -> Bool {
     if let address = IPAddress(host) { return address.isLoopback || address.isPrivate }
     return host == "localhost" || host.hasSuffix(".local")
   }

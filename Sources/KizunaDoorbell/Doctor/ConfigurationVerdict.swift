@@ -2,6 +2,8 @@ import HostKit
 
 /// What reading the configuration came to.
 package enum ConfigurationVerdict {
+  private static let unusable = "the configuration cannot be used"
+
   package static func findings(file: String, warnings: [ConfigurationProblem]) -> [Finding] {
     guard !warnings.isEmpty else { return [.ok(.configuration, "\(file) can be used")] }
     return warnings.map { problem in
@@ -17,6 +19,6 @@ package enum ConfigurationVerdict {
         .configuration, .configuration, sentence: "\(error.file):\(problem)", otherwise: "correct it in the file")
     }
     let rest = Finding.Check.allCases.filter { $0 != .configuration }
-    return problems + rest.map { .skipped($0, "the configuration cannot be used") }
+    return problems + rest.map { .skipped($0, Self.unusable) }
   }
 }

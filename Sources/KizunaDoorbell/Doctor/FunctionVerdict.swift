@@ -28,7 +28,8 @@ enum FunctionVerdict {
     if check == .push, code == "22023" { return .ok(.push, "kizunasync.push is there and may be called") }
     let said = "kizunasync.\(exchange.function) answered HTTP \(status)" + (code.map { ", \($0)" } ?? "")
     let parts = Finding.split(
-      ServerAnswer(status: status, code: code, refusal: exchange.refusal).meaning)
+      ServerAnswer(status: status, code: code, refusal: exchange.refusal, tables: table.map { [$0] } ?? [])
+        .meaning(of: exchange.function))
     return .failed(
       check, exitCode(exchange, status: status, code: code), "\(said): \(parts.text)",
       remedy: parts.remedy ?? "see the server's log", for: table)
@@ -37,7 +38,7 @@ enum FunctionVerdict {
   private static func exitCode(_ exchange: ObservedHTTP.Exchange, status: Int, code: String?) -> ExitCode {
     if exchange.refusal != nil { return .authentication }
     switch code {
-    case "PGRST106"?, "PGRST202"?, "42883"?, "KZL01"?, "KZL02"?, "KZP01"?: return .configuration
+    case "PGRST106"?, "PGRST202"?, "42883"?, "KZL01"?, "KZL02"?, "KZP01"?, "0A000"?: return .configuration
     // PostgREST runs a call without a user's token as `anon`.
     case "42501"?: return status == 401 ? .authentication : .configuration
     default: break

@@ -66,7 +66,8 @@ enum NetworkVerdict {
       return .failed(
         .server, .unreachable, "\(server.label) answers HTTP \(status)", remedy: "wait for the server, or see its log")
     case .success:
-      return .ok(.server, "\(server.label) answers within \(duration / 1_000_000) ms, connecting included")
+      return .ok(
+        .server, "\(server.label) answers within \(max(1, (duration + 999_999) / 1_000_000)) ms, connecting included")
     }
   }
 }

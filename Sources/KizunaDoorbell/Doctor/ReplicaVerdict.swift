@@ -13,9 +13,11 @@ enum ReplicaVerdict {
     guard let status else { return [.skipped(.replica, "there is no replica that can be read")] }
     let findings = failures(status) + warnings(status, now: now)
     guard findings.isEmpty else { return findings }
-    let waiting = status.outboxDepth == 0 ? "nothing waits" : "\(status.outboxDepth) writes wait"
+    let waiting =
+      status.outboxDepth == 0
+      ? "nothing waits" : "\(Counted.of(status.outboxDepth, "write")) \(status.outboxDepth == 1 ? "waits" : "wait")"
     let all = rows(status.rows.values.reduce(0, +))
-    return [.ok(.replica, "\(all) in \(status.rows.count) tables, \(waiting) to be sent")]
+    return [.ok(.replica, "\(all) in \(Counted.of(status.rows.count, "table")), \(waiting) to be sent")]
   }
 
   private static func failures(_ status: KizunaSyncReplicaStatus) -> [Finding] {
@@ -34,17 +36,26 @@ enum ReplicaVerdict {
 
   private static func warnings(_ status: KizunaSyncReplicaStatus, now: Int64) -> [Finding] {
     var findings: [Finding] = []
-    if status.rejections + status.parkedRows > 0 {
+    if status.rejections > 0 {
       findings.append(
         .warning(
           .replica,
-          "\(status.rejections) writes were refused by the server, \(status.parkedRows) of its rows by a constraint here",
-          remedy: "look at kizuna-doorbell outbox list and status"))
+          "the server refused \(Counted.of(status.rejections, "write"))",
+          remedy: "see why with kizuna-doorbell outbox list, then retry or discard them"))
+    }
+    if status.parkedRows > 0 {
+      findings.append(
+        .warning(
+          .replica,
+          "\(rows(status.parkedRows)) of the server \(status.parkedRows == 1 ? "is" : "are") kept aside, because a constraint here refuses \(status.parkedRows == 1 ? "it" : "them")",
+          remedy: "see which and why with kizuna-doorbell outbox list, and change the constraint or the row in its way")
+      )
     }
     if let oldest = status.oldestWrite, now - oldest.at > patience {
       findings.append(
         .warning(
-          .replica, "the oldest write waits for \((now - oldest.at) / 1000) s and was sent \(oldest.attempts) times",
+          .replica,
+          "the oldest write waits for \((now - oldest.at) / 1000) s and was sent \(Counted.of(oldest.attempts, "time"))",
           remedy: "see in kizuna-doorbell status what the last attempt met"))
     }
     if let error = status.lastError {
@@ -63,5 +74,5 @@ enum ReplicaVerdict {
     return findings
   }
 
-  static func rows(_ count: Int) -> String { count == 1 ? "1 row" : "\(count) rows" }
+  static func rows(_ count: Int) -> String { Counted.of(count, "row") }
 }

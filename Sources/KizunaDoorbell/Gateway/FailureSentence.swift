@@ -17,7 +17,10 @@ enum FailureSentence {
     case .answered(413, _) where exchange.requestBytes < RemoteFailure.surelySmall:
       return RemoteFailure.sentence(refusedForNoSize: exchange.function, "a request of \(exchange.requestBytes) bytes")
     case .answered(let status, let code):
-      return ServerAnswer(status: status, code: code, refusal: exchange.refusal).sentence(of: exchange.function)
+      let answer = ServerAnswer(status: status, code: code, refusal: exchange.refusal)
+      // The client's own sentence knows the tables.
+      return error.message.hasPrefix(answer.head(of: exchange.function))
+        ? error.message : answer.sentence(of: exchange.function)
     }
   }
 

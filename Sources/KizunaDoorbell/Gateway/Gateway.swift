@@ -13,8 +13,8 @@ import SupabaseSession
 /// await gateway.stop()
 /// ```
 ///
-/// It is what `kizuna-doorbell run` runs. After `start` it takes care of itself: a network that goes away, a server that
-/// restarts and a token that expires cost time only.
+/// It is what `kizuna-doorbell run` runs, and takes the same lock: a database has one or the other. After `start` it takes
+/// care of itself: a network that goes away, a server that restarts and a token that expires cost time only.
 public actor Gateway {
   public nonisolated let configuration: GatewayConfiguration
   /// For reads and writes beside the synchronisation.

@@ -64,6 +64,7 @@ extension GatewayError {
       switch ErrorCode(rawValue: error.code) {
       case .configInvalid, .bucketUnset, .unknownTable, .attachmentPortsMissing: .configuration
       case .store, .storeBusy, .storeUnavailable: .database
+      case .permanentTransport where ServerAnswer.isMistake(error.message): .configuration
       case .json where exchange?.isForeign == true: .unreachable
       case .remote:
         switch exchange?.outcome {

@@ -90,7 +90,7 @@ final class GatewayJournal: Sendable {
     }
     // One that was cut off says nothing about the server or the disk.
     if run.outcome == .success {
-      recorder.succeeded(startedAt: run.startedAt)
+      recorder.succeeded(startedAt: run.startedAt, isBlocked: isBlocked)
     } else if let (error, code) = failure {
       recorder.failed(startedAt: run.startedAt, error, code: code)
     }

@@ -31,9 +31,11 @@ final class RunRecorder: Sendable {
   }
 
   /// A run ended well.
-  /// - Parameter startedAt: `CLOCK_MONOTONIC`.
-  func succeeded(startedAt: UInt64) {
-    note(startedAt: startedAt, nil)
+  /// - Parameters:
+  ///   - startedAt: `CLOCK_MONOTONIC`.
+  ///   - isBlocked: it did nothing, because the replica is blocked.
+  func succeeded(startedAt: UInt64, isBlocked: Bool) {
+    note(startedAt: startedAt, nil, succeededAt: isBlocked ? nil : clock.wallMilliseconds)
   }
 
   /// A run failed, or could not even begin.
@@ -45,10 +47,12 @@ final class RunRecorder: Sendable {
         at: clock.wallMilliseconds))
   }
 
-  private func note(startedAt: UInt64, _ failure: RunRecord.Failure?) {
+  private func note(startedAt: UInt64, _ failure: RunRecord.Failure?, succeededAt: Int64? = nil) {
     thread.run { [self] in
       guard let file = file.withLock({ $0 }) else { return }
-      do throws(HostFileError) { try file.note(startedAt: startedAt, failure: failure) } catch { report(error) }
+      do throws(HostFileError) {
+        try file.note(startedAt: startedAt, failure: failure, succeededAt: succeededAt)
+      } catch { report(error) }
     }
   }
 

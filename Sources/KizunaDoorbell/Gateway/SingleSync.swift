@@ -59,7 +59,7 @@ public enum SingleSync {
         outboxDepth: try await client.outboxDepth(), rejected: refused.count, cursor: checkpoint.cursor,
         softBlock: checkpoint.softBlocked ? checkpoint.softBlockReason ?? "blocked" : nil,
         duration: SystemClock.monotonic - started)
-      recorder.succeeded(startedAt: started)
+      recorder.succeeded(startedAt: started, isBlocked: checkpoint.softBlocked)
       return summary
     } catch is CancellationError {
       throw GatewayError(.other, "interrupted")

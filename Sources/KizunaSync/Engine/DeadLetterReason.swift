@@ -1,8 +1,10 @@
+import HostKit
+
 /// Why a write was given up, as the journal and the event keep it: a code, and for some codes `: ` and a sentence. Both are
 /// ours, so they may be logged.
 package enum DeadLetterReason: Sendable, Hashable {
-  /// It failed for good as often as a write may.
-  case failedForGood
+  /// It failed for good as often as a write may, the last time with this sentence of ours.
+  case failedForGood(String)
   /// The server takes no request as large as the one that holds nothing else.
   /// - Parameters:
   ///   - writes: more than one for an all-or-nothing group.
@@ -14,12 +16,13 @@ package enum DeadLetterReason: Sendable, Hashable {
   /// What a server takes in one request unless it is told otherwise (`max_batch_size`).
   static let usualMaximum = 500
 
+  private static let failedCode = ErrorCode.permanentTransport.rawValue
   private static let tooLargeCode = "TOO_LARGE"
   private static let tooManyCode = "TOO_MANY_WRITES"
 
   package var text: String {
     switch self {
-    case .failedForGood: "PERMANENT_TRANSPORT"
+    case .failedForGood(let sentence): "\(Self.failedCode): \(sentence)"
     case .tooLarge(let table, 1, let bytes):
       "\(Self.tooLargeCode): the write of \(table) makes a request of \(bytes) bytes, more than the server or what stands "
         + "before it takes (HTTP 413); raise that limit and use outbox retry, or write less"
@@ -35,9 +38,14 @@ package enum DeadLetterReason: Sendable, Hashable {
 
   /// Code and sentence of a text that was made here; nil for any other text.
   package static func parts(of text: String) -> (code: String, sentence: String)? {
-    for code in [tooLargeCode, tooManyCode] where text.hasPrefix(code + ": ") {
+    for code in [failedCode, tooLargeCode, tooManyCode] where text.hasPrefix(code + ": ") {
       return (code, String(text.dropFirst(code.count + 2)))
     }
     return nil
+  }
+
+  /// What the event says of a journal's text: apps compare the code of a failed write (Kizuna wire contract §13.8).
+  package static func eventReason(of text: String) -> String {
+    text.hasPrefix(failedCode + ": ") ? failedCode : text
   }
 }

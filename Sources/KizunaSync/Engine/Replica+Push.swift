@@ -151,7 +151,9 @@ extension Replica {
       try journalRejection(of: head, members: taken.entries, kind: "DEAD_LETTER", reason: reason, serverRow: nil)
       for entry in taken.entries { try removeEntry(entry) }
       try settleRows(of: taken.entries)
-      return [.deadLetter(mutationId: head.mutationID, reason: reason), .localChanged]
+      return [
+        .deadLetter(mutationId: head.mutationID, reason: DeadLetterReason.eventReason(of: reason)), .localChanged,
+      ]
     }
   }
 

@@ -38,7 +38,9 @@ extension SyncEngine {
       let page: PullPage
       do {
         page = try PullPage(
-          checking: await call("pull", body: request.body(), keepsHead: pageLimit.isSmallest).body)
+          checking: await call(
+            "pull", body: request.body(), tables: [bucket.table], keepsHead: pageLimit.isSmallest
+          ).body)
       } catch let failure as RemoteFailure where failure.kind == .tooLarge {
         // The same page again: to start over would lead back here for ever, since the limit grows on the way.
         try askForLess(failure, tables: [position.table])

@@ -119,7 +119,7 @@ extension SyncEngine {
             log.warning("sync.write_too_large", ["table": .string(head.table), "key": .string(head.pk)])
           }
           if try replica.countFailure(failure.taken, message: message) < PushPolicy.budget { return failure.cause }
-          raise(try replica.deadLetter(failure.taken, reason: DeadLetterReason.failedForGood.text))
+          raise(try replica.deadLetter(failure.taken, reason: DeadLetterReason.failedForGood(message).text))
           before = nil
         case .giveUp(let hopeless):
           raise(try replica.deadLetter(failure.taken, reason: failure.reason(hopeless).text))
@@ -179,7 +179,7 @@ extension SyncEngine {
       schemaVersion: config.schemaVersion)
     let body = request.body()
     do {
-      let response = try await call("push", body: body)
+      let response = try await call("push", body: body, tables: Set(taken.entries.map(\.table)).sorted())
       let reply: PushReply
       do {
         reply = try PushReply(parsing: response.body, answering: taken.entries)
@@ -273,7 +273,8 @@ extension SyncEngine {
     let response: HTTPResponse
     let page: PullPage
     do {
-      response = try await call("pull", body: request.body(), keepsHead: pageLimit.isSmallest)
+      response = try await call(
+        "pull", body: request.body(), tables: buckets.map(\.table), keepsHead: pageLimit.isSmallest)
       page = try PullPage(checking: response.body)
     } catch let failure as RemoteFailure {
       // What was staged may belong to a transfer the server has forgotten: start from the checkpoint again. A page that was

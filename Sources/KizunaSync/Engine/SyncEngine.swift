@@ -1,3 +1,4 @@
+import Glibc
 import HTTPClient
 import HostKit
 
@@ -96,19 +97,29 @@ actor SyncEngine {
   }
 
   private func start() throws {
+    var isLockNew = false
     if let path = settings.path, let problem = DatabaseFiles.problem(with: path) {
       throw KizunaSyncError(.storeUnavailable, problem)
     }
     if let path = settings.path, remote != nil {
+      let files = DatabaseFiles(path)
+      isLockNew = access(files.lock, F_OK) != 0
       do {
         lock = try DatabaseLock(database: path)
+      } catch .unavailable(_, ENOENT) {
+        throw KizunaSyncError(
+          .storeUnavailable, "no file can be made in \(files.directory); name another path for the database")
       } catch {
         throw KizunaSyncError(.storeUnavailable, error.description)
       }
     }
     try translating {
-      let replica = try Replica(settings, clock: clock, log: log)
-      openReplica = replica
+      do { openReplica = try Replica(settings, clock: clock, log: log) } catch {
+        // No replica came of it, so nothing that belongs to one stays beside somebody's file. The lock is still held.
+        if isLockNew, let path = settings.path { unlink(DatabaseFiles(path).lock) }
+        throw error
+      }
+      let replica = try replica()
       if let path = settings.path, lock != nil { try replica.recogniseInstance(besides: InstanceFile(path)) }
     }
     // Before the first harvest: it fills in the owner.
@@ -326,14 +337,16 @@ actor SyncEngine {
 
   /// Sends one request.
   /// - Throws: `RemoteFailure`, `CancellationError`.
-  func call(_ function: String, body: [UInt8], keepsHead: Bool = false) async throws -> HTTPResponse {
+  func call(
+    _ function: String, body: [UInt8], tables: [String], keepsHead: Bool = false
+  ) async throws -> HTTPResponse {
     guard let remote else { throw KizunaSyncError(.engineUnavailable, "no server is configured") }
     let token = try requireToken()
     // On this thread as well, so that no other one stands between the engine and the transport: naming the actor makes
     // the task inherit it, and the preference brings an answer straight back.
     let task = Task(executorPreference: thread) { [self] in
       assertIsolated()
-      return try await remote.call(function, body: body, token: token, keepsHead: keepsHead)
+      return try await remote.call(function, body: body, token: token, tables: tables, keepsHead: keepsHead)
     }
     inFlight = task
     defer { inFlight = nil }

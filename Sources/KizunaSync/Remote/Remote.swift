@@ -18,9 +18,14 @@ package struct Remote: Sendable {
   }
 
   /// Sends one request and returns the 2xx answer.
-  /// - Parameter keepsHead: a failure with an answer that is too large tells the row it begins with.
+  /// - Parameters:
+  ///   - tables: what the body is about, for the failure's sentence.
+  ///   - keepsHead: a failure with an answer that is too large tells the row it begins with.
   /// - Throws: `RemoteFailure`, or `CancellationError`.
-  func call(_ function: String, body: [UInt8], token: String, keepsHead: Bool = false) async throws -> HTTPResponse {
+  func call(_ function: String, body: [UInt8], token: String, tables: [String] = [], keepsHead: Bool = false)
+    async throws
+    -> HTTPResponse
+  {
     let response: HTTPResponse
     do {
       var request = request(function, body: body, token: token)
@@ -29,7 +34,9 @@ package struct Remote: Sendable {
     } catch let error as HTTPError {
       throw RemoteFailure.transport(error, function: function)
     }
-    guard (200..<300).contains(response.status) else { throw RemoteFailure.answer(response, function: function) }
+    guard (200..<300).contains(response.status) else {
+      throw RemoteFailure.answer(response, function: function, tables: tables)
+    }
     return response
   }
 

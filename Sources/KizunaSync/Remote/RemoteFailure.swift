@@ -63,8 +63,9 @@ package struct RemoteFailure: Error, Sendable, Equatable {
   }
 
   /// Classifies an answer that is not 2xx. The error spells none of its text.
-  static func answer(_ response: HTTPResponse, function: String) -> RemoteFailure {
-    let answer = ServerAnswer(response)
+  /// - Parameter tables: those that the request named.
+  static func answer(_ response: HTTPResponse, function: String, tables: [String] = []) -> RemoteFailure {
+    let answer = ServerAnswer(response, asking: tables)
     let message = answer.sentence(of: function)
     if let code = answer.code, isPermanent(code) {
       return RemoteFailure(

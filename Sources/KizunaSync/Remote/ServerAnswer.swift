@@ -18,18 +18,33 @@ package struct ServerAnswer: Sendable, Hashable {
   package let code: String?
   /// Set when the answer is about the credentials and not about what was asked.
   package let refusal: Refusal?
+  /// The tables it may be about: those that the request named, or the one of them that the answer speaks of.
+  package let tables: [String]
 
-  package init(status: Int, code: String?, refusal: Refusal? = nil) {
+  package init(status: Int, code: String?, refusal: Refusal? = nil, tables: [String] = []) {
     self.status = status
     self.code = code
     self.refusal = refusal
+    self.tables = tables
   }
 
-  package init(_ response: HTTPResponse) {
+  /// - Parameter tables: those that the request named.
+  package init(_ response: HTTPResponse, asking tables: [String] = []) {
     let body = (200..<300).contains(response.status) ? nil : try? JSONValue(parsing: response.body)
+    let message = body?["message"]?.stringValue
     status = response.status
     code = Self.code(body?["code"])
-    refusal = Self.refusal(response.status, code: code, message: body?["message"]?.stringValue)
+    refusal = Self.refusal(response.status, code: code, message: message)
+    self.tables = Self.narrowed(tables, by: message ?? "")
+  }
+
+  /// The one table of ours whose name is a word of the server's text; all of them when there is no such one.
+  private static func narrowed(_ tables: [String], by message: String) -> [String] {
+    guard tables.count > 1 else { return tables }
+    let words = Set(
+      message.split { !($0.isASCII && ($0.isLetter || $0.isNumber || $0 == "_")) }.map(String.init))
+    let named = tables.filter(words.contains)
+    return named.count == 1 ? named : tables
   }
 
   /// PostgREST checks the token before anything else (codes PGRST30x, 303 for one that has expired) and answers 401; what
@@ -49,11 +64,38 @@ package struct ServerAnswer: Sendable, Hashable {
 
   /// - Parameter function: `pull` or `push`.
   package func sentence(of function: String) -> String {
-    "kizunasync.\(function) failed: HTTP \(status)" + (code.map { ", \($0)" } ?? "") + ": " + meaning
+    head(of: function) + meaning(of: function)
+  }
+
+  /// How each sentence begins. What begins so was made here, and may be shown.
+  package func head(of function: String) -> String {
+    "kizunasync.\(function) failed: HTTP \(status)" + (code.map { ", \($0)" } ?? "") + ": "
+  }
+
+  /// Codes that say that tables, buckets or modes are declared otherwise on the server.
+  package static let mistakes: Set<String> = ["0A000", "KZL01", "KZP01"]
+
+  /// Whether a sentence made here is about such a code.
+  package static func isMistake(_ sentence: String) -> Bool {
+    let parts = sentence.split(separator: ":", maxSplits: 2)
+    guard parts.count == 3, parts[0].hasPrefix("kizunasync."), let comma = parts[1].lastIndex(of: ",") else {
+      return false
+    }
+    return mistakes.contains(String(parts[1][parts[1].index(after: comma)...].drop { $0 == " " }))
+  }
+
+  /// The table, those that come into question, or none.
+  private func table(otherwise words: String) -> String {
+    switch tables.count {
+    case 1: "the table \(tables[0])"
+    case 2...4: "one of the tables \(tables.joined(separator: ", "))"
+    default: words
+    }
   }
 
   /// What it means and what to do about it.
-  package var meaning: String {
+  /// - Parameter function: `pull` or `push`.
+  package func meaning(of function: String) -> String {
     switch refusal {
     case .key: return "the server refused the publishable key; check publishableKey"
     case .expired: return "the access token has expired; get a new one, and check this machine's clock"
@@ -67,16 +109,26 @@ package struct ServerAnswer: Sendable, Hashable {
     case "PGRST202", "42883":
       return "the server lacks the function; install the Kizuna Sync functions there, or reload its schema cache"
     case "KZL01":
-      return "a table is bucketed on the server by another column than in the configuration; compare the buckets"
-    case "KZP01": return "a table is pull-only on the server; set its syncMode to pull-only"
+      return
+        "\(table(otherwise: "a table")) is bucketed on the server by another column than in the configuration; compare the buckets"
+    case "KZP01":
+      return "\(table(otherwise: "a table")) is pull-only on the server; set its syncMode to pull-only"
     case "KZP02": return "the batch has more writes than the server takes at once"
-    case "P0001", "0A000": return "the server's own rules refuse the oldest write; see the oldest write in status"
+    case "0A000":
+      return
+        "the server does not synchronise \(table(otherwise: "a table of the request")); compare `tables` in the configuration with the server"
+    case "P0001" where isAboutWrites(function):
+      return
+        "the server's own rules refuse the oldest write, of \(table(otherwise: "a table")); correct the row here or the rule there"
+    case "P0001": return "the server's own rules refuse the call; see its log"
     case "57014": return "the server cancelled the statement because it took too long"
     case "53300", "53400": return "the server has no connection left; it is tried again"
     default: break
     }
     if let code, ["22", "23"].contains(code.prefix(2)) {
-      return "a value of the oldest write does not fit the server's table; see the oldest write in status"
+      return isAboutWrites(function)
+        ? "a value of the oldest write, of \(table(otherwise: "a table")), does not fit that table on the server; correct the row here or the table there"
+        : "the server does not take an argument of the call; compare the buckets and their values with its tables"
     }
     if let code, code.hasPrefix("42") {
       return
@@ -95,4 +147,6 @@ package struct ServerAnswer: Sendable, Hashable {
     default: "the server refused the request; see its log"
     }
   }
+
+  private func isAboutWrites(_ function: String) -> Bool { function == "push" && !tables.isEmpty }
 }

@@ -71,11 +71,14 @@ package struct DatabaseExamination: Sendable, Hashable {
       found.openingProblem = problem
       return found
     }
+    // Before SQLite has it open: closing a descriptor would drop its locks.
+    let hasLog = isWriteAheadLogged(path)
     do {
       try StoreFailure.translating(path: path) {
         let database = try Database.observing(path)
         defer { database.close() }
-        found.journalMode = try database.value("PRAGMA journal_mode")?.text
+        // SQLite opens the file of somebody else without its log, and then says "delete" of every file.
+        found.journalMode = hasLog ? "wal" : try database.value("PRAGMA journal_mode")?.text
         found.damage = damage(database)
         if found.damage.isEmpty { try Schema.refuseStrangers(in: database) }
         found.readBookkeeping(database)
@@ -86,6 +89,16 @@ package struct DatabaseExamination: Sendable, Hashable {
     }
     found.status = try? KizunaSyncReplicaStatus.read(databasePath: path)
     return found
+  }
+
+  /// What the file itself says: its format's versions for writing and reading, bytes 18 and 19 of the header, are 2 with a
+  /// write-ahead log (SQLite's database file format, §1.3).
+  private static func isWriteAheadLogged(_ path: String) -> Bool {
+    let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+    guard descriptor >= 0 else { return false }
+    defer { close(descriptor) }
+    var versions: [UInt8] = [0, 0]
+    return pread(descriptor, &versions, 2, 18) == 2 && versions == [2, 2]
   }
 
   private static func freeBytes(_ directory: String) -> Int64? {

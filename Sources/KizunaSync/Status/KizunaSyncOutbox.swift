@@ -58,6 +58,23 @@ public enum KizunaSyncOutbox {
     public let changes: Int
   }
 
+  /// A row of the server that a constraint of this database refuses. It is kept aside and tried again with each change.
+  public struct Parked: Sendable, Hashable {
+    public let table: String
+    public let pk: String
+    /// SQLite's words, which name columns and constraints and no value.
+    public let reason: String
+  }
+
+  /// By table and key.
+  public static func parked(databasePath path: String) throws -> [Parked] {
+    try reading(path) { database in
+      try database.map("SELECT tbl, pk, error FROM _kizunasync_parked ORDER BY tbl, pk") {
+        Parked(table: $0.string(0), pk: $0.string(1), reason: $0.string(2))
+      }
+    }
+  }
+
   /// By table.
   public static func captured(databasePath path: String) throws -> [Captured] {
     try reading(path) { database in

@@ -29,6 +29,9 @@ public struct KizunaSyncReplicaStatus: Sendable, Hashable {
   public let softBlock: String?
   /// When a run last ended well, milliseconds since 1970.
   public let lastSyncAt: Int64?
+  /// Whether that is the very time. Clients without a gateway note it once a minute, so it may have been up to a minute
+  /// later.
+  public let isLastSyncExact: Bool
   /// When everything was last compared with what the server shows, milliseconds since 1970; see
   /// ``KizunaSyncClient/sweep()``.
   public let lastSweepAt: Int64?
@@ -102,7 +105,7 @@ public struct KizunaSyncReplicaStatus: Sendable, Hashable {
   ///   `STORE` codes for what else SQLite says.
   public static func read(databasePath path: String) throws -> KizunaSyncReplicaStatus {
     try reading(path) { database in
-      try read(database, holder: holder(ofDatabase: path), failure: RunRecordFile.read(ofDatabase: path)?.failure)
+      try read(database, holder: holder(ofDatabase: path), record: RunRecordFile.read(ofDatabase: path))
     }
   }
 
@@ -138,7 +141,7 @@ public struct KizunaSyncReplicaStatus: Sendable, Hashable {
   }
 
   private static func read(
-    _ database: Database, holder: Holder?, failure: RunRecord.Failure?
+    _ database: Database, holder: Holder?, record: RunRecord?
   ) throws -> KizunaSyncReplicaStatus {
     func count(_ sql: String, _ arguments: SQLiteValue...) throws -> Int {
       try database.first(sql, arguments) { $0.int(0) } ?? 0
@@ -171,17 +174,20 @@ public struct KizunaSyncReplicaStatus: Sendable, Hashable {
         "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ? COLLATE NOCASE", .text(table))
       if exists { rows[table] = try database.countRows(of: table) } else { missing.append(table) }
     }
+    let noted = try database.meta(.lastSync).integer
+    let succeededAt = record?.success(notedAs: noted)
     return KizunaSyncReplicaStatus(
       cursor: try database.meta(.cursor).text ?? "0", clientID: try database.meta(.clientID).text,
       outboxDepth: queued + captured, oldestWrite: oldest,
       rejections: try count("SELECT count(*) FROM _kizunasync_rejections WHERE dismissed = 0"),
       overwrites: try count("SELECT count(*) FROM _kizunasync_overwrites WHERE dismissed = 0"),
       parkedRows: try count("SELECT count(*) FROM _kizunasync_parked"),
-      softBlock: try database.meta(.softBlock).text, lastSyncAt: try database.meta(.lastSync).integer,
+      softBlock: try database.meta(.softBlock).text, lastSyncAt: succeededAt ?? noted,
+      isLastSyncExact: succeededAt != nil,
       lastSweepAt: try database.meta(.sweptAt).integer,
       hiddenRowsKept: Int(try database.meta(.hiddenRowsKept).integer ?? 0),
       clockOffset: try database.meta(.clockOffset).integer,
-      lastError: failure.map { LastError(code: $0.code, message: $0.message, at: $0.at) }, rows: rows,
+      lastError: record?.failure.map { LastError(code: $0.code, message: $0.message, at: $0.at) }, rows: rows,
       missingTables: missing, tablesToRead: try database.rereads().tables.keys.sorted(),
       copiedAt: try database.meta(.copiedAt).integer, ignoredColumns: try database.ignoredColumns(),
       problem: try database.meta(.schemaProblem).text, tablesSetAside: try database.tablesSetAside(), holder: holder)

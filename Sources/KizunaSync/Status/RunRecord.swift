@@ -40,15 +40,26 @@ package struct RunRecord: Sendable, Equatable {
   package var startedAt: UInt64
   /// Why the last one failed; nil after a success.
   package var failure: Failure?
+  /// When the last one that ended well did, milliseconds since 1970.
+  package var succeededAt: Int64?
 
   package init(
-    processID: Int32, manner: Manner = .deaf, number: Int64 = 0, startedAt: UInt64 = 0, failure: Failure? = nil
+    processID: Int32, manner: Manner = .deaf, number: Int64 = 0, startedAt: UInt64 = 0, failure: Failure? = nil,
+    succeededAt: Int64? = nil
   ) {
     self.processID = processID
     self.manner = manner
     self.number = number
     self.startedAt = startedAt
     self.failure = failure
+    self.succeededAt = succeededAt
+  }
+
+  /// The true end of the run that the database's own note stands for: that note is renewed only once a minute. Nil when
+  /// this file tells of another database, one that was put back for one.
+  package func success(notedAs noted: Int64?) -> Int64? {
+    guard let noted, let succeededAt, (0...2 * 60_000).contains(succeededAt - noted) else { return nil }
+    return succeededAt
   }
 }
 
@@ -80,6 +91,7 @@ extension RunRecord {
     let body = JSONWriter.text([
       "pid": .int(Int(processID)), "manner": .string(manner.rawValue), "runs": .int(number),
       "started_ns": .int(Int64(clamping: startedAt)), "failure": failed,
+      "succeeded_at": succeededAt.map { .int($0) } ?? nil,
     ])
     return "\(Fingerprint.of(body)) \(body)"
   }
@@ -96,6 +108,7 @@ extension RunRecord {
     manner = value["manner"]?.stringValue.flatMap(Manner.init) ?? .deaf
     self.number = Int64(number)
     startedAt = UInt64(clamping: value["started_ns"]?.intValue ?? 0)
+    succeededAt = value["succeeded_at"]?.intValue.map { Int64($0) }
     if let failed = value["failure"], let kind = failed["kind"]?.stringValue, let code = failed["code"]?.stringValue,
       let message = failed["message"]?.stringValue, let at = failed["at"]?.intValue
     {

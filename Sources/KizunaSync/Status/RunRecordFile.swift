@@ -23,7 +23,8 @@ package final class RunRecordFile: Sendable {
     descriptor = file
     record = Locked(
       RunRecord(
-        processID: getpid(), manner: manner, number: last?.number ?? 0, failure: last?.failure))
+        processID: getpid(), manner: manner, number: last?.number ?? 0, failure: last?.failure,
+        succeededAt: last?.succeededAt))
     try record.withLock { record in Result { () throws(HostFileError) in try write(record) } }.get()
   }
 
@@ -32,12 +33,17 @@ package final class RunRecordFile: Sendable {
   }
 
   /// A run ended.
-  /// - Parameter startedAt: when it began, `CLOCK_MONOTONIC`.
-  package func note(startedAt: UInt64, failure: RunRecord.Failure?) throws(HostFileError) {
+  /// - Parameters:
+  ///   - startedAt: when it began, `CLOCK_MONOTONIC`.
+  ///   - succeededAt: when it ended with everything in step, milliseconds since 1970; nil for any other end.
+  package func note(
+    startedAt: UInt64, failure: RunRecord.Failure?, succeededAt: Int64? = nil
+  ) throws(HostFileError) {
     try record.withLock { record -> Result<Void, HostFileError> in
       record.number += 1
       record.startedAt = startedAt
       record.failure = failure
+      if let succeededAt { record.succeededAt = succeededAt }
       return Result { () throws(HostFileError) in try write(record) }
     }.get()
   }

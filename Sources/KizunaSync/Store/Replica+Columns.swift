@@ -83,10 +83,11 @@ extension Replica {
     try database.run(
       "INSERT INTO _kizunasync_capture(tbl, op, at, \(slots)) SELECT ?, 'i', ?, \(names) FROM \(SQL.name(table))",
       .text(table), .integer(clock.wallMilliseconds))
+    let rows = database.changes
     if config.bucketColumn != nil, case .byOwner = config.bucket, try database.meta(.owner).isNull {
       try database.setMeta(.adopting, 1)
     }
-    log.info("store.adopted", ["table": .string(table), "rows": .int(database.changes)])
+    log.info("store.adopted", ["table": .string(table), "rows": .int(rows)])
   }
 
   /// The harvest would take such cells out of the app's rows.

@@ -50,8 +50,11 @@ struct BenchReport: Sendable {
         row("floor: the same request, keep-alive", request), row("floor: the same row, one transaction", transaction),
         row("floor: sum", floors),
       ]
-    let table = TextTable.table(["milliseconds, \(totals.count) rings", "p50", "p90", "p99", "max"], rows)
-    let lostText = lost > 0 ? "\n\(lost) rings were not answered in time or could not be followed" : ""
+    let table = TextTable.table(
+      ["milliseconds, \(Counted.of(totals.count, "ring"))", "p50", "p90", "p99", "max"], rows)
+    let lostText =
+      lost > 0
+      ? "\n\(Counted.of(lost, "ring")) \(lost == 1 ? "was" : "were") not answered in time or could not be followed" : ""
     return table + "\ntotal ÷ floor at p50: \(ratio.map { "\($0)" } ?? "-")" + lostText
   }
 

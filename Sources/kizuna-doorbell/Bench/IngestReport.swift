@@ -23,7 +23,7 @@ struct IngestReport: Sendable {
 
   var text: String {
     """
-    first pull of \(rows) rows in \(pages) pages, medians of \(replica.count)
+    first pull of \(Counted.of(rows, "row")) in \(Counted.of(pages, "page")), medians of \(replica.count)
     replica: \(Figure.milliseconds(replica)) ms, peak memory of the process \(peakBytes / 1_000_000) MB
     bare C loop (libcurl, cJSON, SQLite): \(Figure.milliseconds(floor)) ms
     speed, replica ÷ bare loop: \(ratio)

@@ -69,7 +69,7 @@ struct WritesReport: Sendable {
     }
     let push = pushes.first
     return TextTable.table(["inserts, µs a row", "rows", "captured", "bare", "speed"], rows)
-      + "\npush of \(push?.writes ?? 0) writes in \(push?.requests ?? 0) requests: "
+      + "\npush of \(Counted.of(push?.writes ?? 0, "write")) in \(Counted.of(push?.requests ?? 0, "request")): "
       + "\(Figure.milliseconds(pushes.map(\.total))) ms, of which the client "
       + "\(Figure.milliseconds(pushes.map(\.client))) ms (\(Int((clientShare * 100).rounded())) %)"
       + "\nspeed of captured inserts ÷ bare ones, the lower of bulk and single: \(ratio)"

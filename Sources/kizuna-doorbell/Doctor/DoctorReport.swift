@@ -5,6 +5,8 @@ import KizunaDoorbell
 final class DoctorReport: Sendable {
   private let isJSON: Bool
   private let findings = Locked<[Finding]>([])
+  /// Skipped for one and the same reason, and not printed yet: they make one line.
+  private let alike = Locked<[Finding]>([])
 
   init(isJSON: Bool) {
     self.isJSON = isJSON
@@ -12,7 +14,17 @@ final class DoctorReport: Sendable {
 
   func add(_ finding: Finding) {
     findings.withLock { $0.append(finding) }
-    if !isJSON { StandardStreams.print(Self.text(finding)) }
+    guard !isJSON else { return }
+    let lines = alike.withLock { alike -> [String] in
+      if finding.isBareSkip, alike.first.map({ $0.text == finding.text }) != false {
+        alike.append(finding)
+        return []
+      }
+      let before = Self.folded(alike)
+      alike = finding.isBareSkip ? [finding] : []
+      return finding.isBareSkip ? before : before + [Self.text(finding)]
+    }
+    for line in lines { StandardStreams.print(line) }
   }
 
   func add(_ new: [Finding]) { new.forEach(add) }
@@ -23,12 +35,24 @@ final class DoctorReport: Sendable {
     if isJSON {
       StandardStreams.print(JSONWriter.text(Self.json(all)))
     } else {
+      for line in alike.withLock({ Self.folded($0) }) { StandardStreams.print(line) }
       let counts = Finding.Status.allCases.map { status in
         "\(all.filter { $0.status == status }.count) \(status.rawValue)"
       }
       StandardStreams.print(counts.joined(separator: ", "))
     }
     return all.exitCode
+  }
+
+  /// A line for each of a few, one for all of many.
+  private static func folded(_ alike: [Finding]) -> [String] {
+    guard alike.count > 3 else { return alike.map(text) }
+    var names: [String] = []
+    for name in alike.map(\.check.rawValue) where names.last != name { names.append(name) }
+    return [
+      "\(pad(Finding.Status.skipped.rawValue, 8)) \(pad("\(alike.count) checks", 16)) \(alike[0].text): "
+        + names.joined(separator: ", ")
+    ]
   }
 
   static func text(_ finding: Finding) -> String {
@@ -51,4 +75,9 @@ final class DoctorReport: Sendable {
     }
     return ["checks": .array(list), "exit_code": .int(Int(findings.exitCode.rawValue))]
   }
+}
+
+extension Finding {
+  /// Skipped, and nothing is to be said but why.
+  fileprivate var isBareSkip: Bool { status == .skipped && remedy == nil }
 }

@@ -21,7 +21,11 @@ struct ListenTarget {
     .value("url", "URL", "the project's address"),
     .value("realtime-url", "URL", "the WebSocket's own address, ws:// or wss://"),
     .value("publishable-key", "KEY", "the key that opens the connection"),
-    .value("access-token", "TOKEN", "the signed-in user's token, for private channels"),
+    .value("publishable-key-file", "FILE", "the same from a file"),
+    .value(
+      "access-token", "TOKEN",
+      "the signed-in user's token, for private channels; every user of this host can see it while the command runs"),
+    .value("access-token-file", "FILE", "the same from a file, which nobody else sees"),
     .value("authority-file", "FILE", "certificate authorities to trust besides the system's, PEM"),
     .choice("vsn", PhoenixVersion.allCases.map(\.rawValue), "the serializer version; default 2.0.0"),
     .flag("public", "join public channels; Kizuna's are private"),
@@ -44,7 +48,7 @@ struct ListenTarget {
     case (nil, nil, nil): throw UsageError("--config FILE is missing, or --url URL or --realtime-url URL instead of it")
     }
     guard let key = try secret(arguments, "publishable-key") ?? configuration?.publishableKey.value else {
-      throw UsageError("--publishable-key is missing: --publishable-key KEY")
+      throw UsageError("--publishable-key is missing: --publishable-key KEY, or --publishable-key-file FILE")
     }
     let tables = try tables(arguments, configuration)
     var realtime = RealtimeConfiguration(
@@ -78,7 +82,14 @@ struct ListenTarget {
   }
 
   private static func secret(_ arguments: Arguments, _ option: String) throws(UsageError) -> String? {
-    guard let text = arguments.value(option) else { return nil }
+    let file = arguments.value("\(option)-file")
+    guard let text = arguments.value(option) else {
+      guard let file else { return nil }
+      do throws(ConfigurationSecretError) {
+        return try ConfigurationSecret(reading: .file(path: file), form: .token).value
+      } catch { throw UsageError("--\(option)-file: \(error.message)") }
+    }
+    if file != nil { throw UsageError("--\(option) and --\(option)-file exclude each other") }
     if let wrong = SecretText.problem(text, .token) { throw UsageError("--\(option) \(wrong)") }
     return text
   }

@@ -16,6 +16,11 @@ enum ListenVerdict {
     if let failure = status.lastFailure {
       let reason = failure.description
       switch failure.failureClass {
+      case .config where failure.status == 404:
+        return CommandFailure(
+          .configuration,
+          "nothing answers a WebSocket at this address (HTTP 404); check the path of --realtime-url or realtimeURL, which usually ends with /realtime/v1/websocket, or else url"
+        )
       case .config:
         return CommandFailure(.configuration, "the server cannot be used as configured: \(reason)")
       case .transient where status.attempt >= patience:
@@ -42,7 +47,7 @@ enum ListenVerdict {
       return CommandFailure(
         .authentication,
         "nobody is signed in, so private channels cannot be joined; "
-          + "give --access-token, or --public for channels that need none")
+          + "give --access-token-file, or --public for channels that need none")
     }
     return CommandFailure(.authentication, "the server does not accept the publishable key: \(failure)")
   }

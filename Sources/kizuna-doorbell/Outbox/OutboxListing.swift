@@ -6,6 +6,7 @@ struct OutboxListing {
   var captured: [KizunaSyncOutbox.Captured]
   var queued: [KizunaSyncOutbox.Queued]
   var refused: [KizunaSyncOutbox.Refused]
+  var parked: [KizunaSyncOutbox.Parked]
   var showsValues: Bool
   /// Milliseconds since 1970.
   var now: Int64
@@ -14,6 +15,8 @@ struct OutboxListing {
     [
       "queued": .array(queued.map(json)), "refused": .array(refused.map(json)),
       "captured": .array(captured.map { ["table": .string($0.table), "changes": .int($0.changes)] }),
+      "parked": .array(
+        parked.map { ["table": .string($0.table), "pk": .string($0.pk), "reason": .string($0.reason)] }),
     ]
   }
 
@@ -62,9 +65,12 @@ struct OutboxListing {
       lines.append(
         "refused  \(rejection.mutationId)  \(rejection.table) \(rejection.pk): \(rejection.kind), \(reason(rejection)), "
           + UTCTimestamp.text(milliseconds: rejection.at) + (rejection.dismissed ? ", dismissed" : ""))
-      if write.members.count > 1 { lines.append("         with \(write.members.count - 1) others, all or nothing") }
+      if write.members.count > 1 {
+        lines.append("         with \(Counted.of(write.members.count - 1, "other")), all or nothing")
+      }
       if showsValues { lines += write.memberJson.map { "         \($0)" } }
     }
+    for row in parked { lines.append("parked   \(row.table) \(row.pk): the server's row is kept aside, \(row.reason)") }
     return lines.isEmpty ? ["nothing waits, and nothing was refused"] : lines
   }
 

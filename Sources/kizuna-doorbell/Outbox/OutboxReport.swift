@@ -9,20 +9,21 @@ struct OutboxReport {
     self.outcome = outcome
   }
 
-  func print(asJSON: Bool) -> ExitCode {
-    if asJSON {
+  /// - Parameter arguments: the command's, which say how results and errors are written.
+  func print(_ arguments: Arguments) -> ExitCode {
+    if arguments.flag("json") {
       StandardStreams.print(JSONWriter.text(json))
     } else {
       for line in text { StandardStreams.print(line) }
     }
-    for id in outcome.unknown {
-      StandardStreams.printError("kizuna-doorbell: no refused write has the id \(id); outbox list shows them")
+    let code: ExitCode = !outcome.unknown.isEmpty ? .failure : outcome.failed.isEmpty ? .ok : .workLeft
+    let problems =
+      outcome.unknown.map { "no refused write has the id \($0); outbox list shows them" }
+      + outcome.failed.sorted { $0.key < $1.key }.map { "\($0.key) cannot be queued again: \($0.value)" }
+    for problem in problems {
+      LogOutput.printFailure(problem, code, program: "kizuna-doorbell", arguments: arguments)
     }
-    for (id, reason) in outcome.failed.sorted(by: { $0.key < $1.key }) {
-      StandardStreams.printError("kizuna-doorbell: \(id) cannot be queued again: \(reason)")
-    }
-    if !outcome.unknown.isEmpty { return .failure }
-    return outcome.failed.isEmpty ? .ok : .workLeft
+    return code
   }
 
   private var json: JSONValue {

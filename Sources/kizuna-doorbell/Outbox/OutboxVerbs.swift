@@ -19,9 +19,10 @@ enum OutboxVerbs {
   private static let list = Command(
     CommandSpecification(
       invocation: "kizuna-doorbell outbox list",
-      summary: "Shows the writes that wait, and those that the server refused or that were given up.",
+      summary:
+        "Shows the writes that wait, those refused or given up, and rows of the server that a constraint here refuses.",
       options: [
-        ConfigurationOption.option, .flag("dismissed", "also the refused writes that were dismissed"),
+        ConfigurationOption.option.required, .flag("dismissed", "also the refused writes that were dismissed"),
         .flag("values", "also what the refused writes would have written"), json,
       ] + LogOutput.options)
   ) { arguments in
@@ -32,6 +33,7 @@ enum OutboxVerbs {
       queued: try KizunaSyncOutbox.queued(databasePath: configuration.database),
       refused: try KizunaSyncOutbox.refused(
         databasePath: configuration.database, includeDismissed: arguments.flag("dismissed")),
+      parked: try KizunaSyncOutbox.parked(databasePath: configuration.database),
       showsValues: arguments.flag("values"), now: SystemClock.shared.wallMilliseconds)
     if arguments.flag("json") {
       StandardStreams.print(JSONWriter.text(listing.json))
@@ -47,7 +49,7 @@ enum OutboxVerbs {
     CommandSpecification(
       invocation: "kizuna-doorbell outbox retry",
       summary: "Queues refused writes again, over the rows as they are now.",
-      options: [ConfigurationOption.option] + choice + [json] + LogOutput.options)
+      options: [ConfigurationOption.option.required] + choice + [json] + LogOutput.options)
   ) { arguments in
     let log = LogOutput.log(from: arguments)
     let configuration = try ConfigurationOption.load(arguments, log: log)
@@ -55,7 +57,7 @@ enum OutboxVerbs {
     if !outcome.retried.isEmpty, let pid = RunningGateway.wake(database: configuration.database) {
       log.info("outbox.woke_run", ["pid": .int(Int(pid))])
     }
-    return OutboxReport(outcome).print(asJSON: arguments.flag("json"))
+    return OutboxReport(outcome).print(arguments)
   }
 
   // MARK: discard
@@ -64,11 +66,11 @@ enum OutboxVerbs {
     CommandSpecification(
       invocation: "kizuna-doorbell outbox discard",
       summary: "Gives refused writes up: they are not listed any more.",
-      options: [ConfigurationOption.option] + choice + [json] + LogOutput.options)
+      options: [ConfigurationOption.option.required] + choice + [json] + LogOutput.options)
   ) { arguments in
     let configuration = try ConfigurationOption.load(arguments, log: LogOutput.log(from: arguments))
     let outcome = try KizunaSyncOutbox.discard(ids(arguments), databasePath: configuration.database)
-    return OutboxReport(outcome).print(asJSON: arguments.flag("json"))
+    return OutboxReport(outcome).print(arguments)
   }
 
   /// - Returns: nil for all.

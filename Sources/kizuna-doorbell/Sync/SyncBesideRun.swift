@@ -23,14 +23,16 @@ struct SyncBesideRun {
 
   private let configuration: GatewayConfiguration
   private let pid: Int32
+  private let arguments: Arguments
   private let log: HostLog
   private let started = SystemClock.monotonic
   private let thread = SerialThread(name: "kizuna-status")
   private let events: AsyncStream<Event>
   private let notify: AsyncStream<Event>.Continuation
 
-  init(_ configuration: GatewayConfiguration, pid: Int32, log: HostLog) {
+  init(_ configuration: GatewayConfiguration, pid: Int32, arguments: Arguments, log: HostLog) {
     self.configuration = configuration
+    self.arguments = arguments
     self.pid = pid
     self.log = log
     (events, notify) = AsyncStream.makeStream(of: Event.self)
@@ -122,7 +124,7 @@ struct SyncBesideRun {
       outboxDepth: status.outboxDepth, rejected: max(0, status.rejections - (before?.rejections ?? 0)),
       cursor: status.cursor,
       softBlock: status.softBlock, duration: SystemClock.monotonic - started, by: "run"
-    ).print()
+    ).print(arguments)
   }
 
   // MARK: On a thread that may block

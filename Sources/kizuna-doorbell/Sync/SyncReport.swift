@@ -14,14 +14,18 @@ struct SyncReport {
 
   private var isDelivered: Bool { outboxDepth == 0 && rejected == 0 && softBlock == nil }
 
-  func print() -> ExitCode {
+  /// - Parameter arguments: the command's, which say how errors are written.
+  func print(_ arguments: Arguments) -> ExitCode {
     StandardStreams.print(
       JSONWriter.text([
         "ok": .bool(isDelivered), "outbox_depth": .int(outboxDepth), "rejected": .int(rejected),
         "cursor": .string(cursor), "blocked": .string(orNull: softBlock),
         "duration_ms": .int(Int(duration.inMilliseconds.rounded())), "by": .string(by),
       ]))
-    if let softBlock { StandardStreams.printError("kizuna-doorbell: \(SoftBlock.sentence(softBlock))") }
+    if let softBlock {
+      LogOutput.printFailure(
+        SoftBlock.sentence(softBlock), .workLeft, program: "kizuna-doorbell", arguments: arguments)
+    }
     return isDelivered ? .ok : .workLeft
   }
 }

@@ -24,9 +24,9 @@ enum BenchVerb {
   }
 
   /// Warnings only, unless more is asked for: what is measured should not be busy writing lines.
-  static func log(_ arguments: Arguments) -> HostLog {
+  static func log(_ arguments: Arguments, otherwise level: HostLog.Level = .warning) -> HostLog {
     LogOutput.log(
-      minimum: arguments.value("log-level").flatMap(HostLog.Level.init) ?? .warning,
+      minimum: arguments.value("log-level").flatMap(HostLog.Level.init) ?? level,
       format: arguments.value("log-format").flatMap(LogOutput.Format.init) ?? .text)
   }
 

@@ -6,7 +6,7 @@ import KizunaSync
 enum CaptureVerbs {
   static let commands = [off, on]
 
-  private static let options = [ConfigurationOption.option] + LogOutput.options
+  private static let options = [ConfigurationOption.option.required] + LogOutput.options
 
   private static let off = Command(
     CommandSpecification(

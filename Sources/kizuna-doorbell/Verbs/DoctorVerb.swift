@@ -15,7 +15,8 @@ enum DoctorVerb {
       ] + LogOutput.options), run: run)
 
   private static func run(_ arguments: Arguments) async throws -> ExitCode {
-    let log = BenchVerb.log(arguments)
+    // What is wrong is in the findings; lines of the log between them would only say it twice.
+    let log = BenchVerb.log(arguments, otherwise: .error)
     let report = DoctorReport(isJSON: arguments.flag("json"))
     guard arguments.value("config") != nil else { return try await embedded(report, log) }
     let configuration: GatewayConfiguration

@@ -9,7 +9,7 @@ enum ResetVerb {
       invocation: "kizuna-doorbell reset",
       summary: "Empties the replica, for another user or after a block; the next sync reads everything again.",
       options: [
-        ConfigurationOption.option, .flag("discard-writes", "also lose the writes that were never sent"),
+        ConfigurationOption.option.required, .flag("discard-writes", "also lose the writes that were never sent"),
       ] + LogOutput.options), run: run)
 
   private static func run(_ arguments: Arguments) async throws -> ExitCode {

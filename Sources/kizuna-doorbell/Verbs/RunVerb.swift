@@ -8,7 +8,7 @@ enum RunVerb {
     CommandSpecification(
       invocation: "kizuna-doorbell run",
       summary: "Keeps the replica in step until SIGINT or SIGTERM; SIGHUP wakes it.",
-      options: [ConfigurationOption.option] + LogOutput.options), run: run)
+      options: [ConfigurationOption.option.required] + LogOutput.options), run: run)
 
   /// After a signal everything is over within this time, whatever hangs. Ending in the middle loses nothing: it is what
   /// happens when the power fails.

@@ -7,7 +7,8 @@ enum StatusVerb {
   static let command = Command(
     CommandSpecification(
       invocation: "kizuna-doorbell status", summary: "Shows the state of the replica from its database.",
-      options: [ConfigurationOption.option, .flag("json", "print one JSON object")] + LogOutput.options), run: run)
+      options: [ConfigurationOption.option.required, .flag("json", "print one JSON object")] + LogOutput.options),
+    run: run)
 
   private static func run(_ arguments: Arguments) async throws -> ExitCode {
     let configuration = try ConfigurationOption.load(arguments, log: LogOutput.log(from: arguments))
@@ -77,7 +78,7 @@ enum StatusVerb {
     var lines = [
       "database    \(configuration.database), \(holder ?? "not synchronised by any process now")",
       "cursor      \(status.cursor)",
-      "last sync   \(status.lastSyncAt.map { "\(UTCTimestamp.text(milliseconds: $0)) or up to a minute later" } ?? "never")",
+      "last sync   \(status.lastSyncAt.map { "\(UTCTimestamp.text(milliseconds: $0))\(status.isLastSyncExact ? "" : " or up to a minute later")" } ?? "never")",
       "outbox      \(Counted.of(status.outboxDepth, "write"))",
     ]
     if let error = status.lastError {
@@ -93,14 +94,15 @@ enum StatusVerb {
     lines.append(
       "refused     \(Counted.of(status.rejections, "write")); \(Counted.of(status.overwrites, "column")) overwritten; "
         + "\(Counted.of(status.parkedRows, "row")) parked"
-    )
+        + (status.rejections + status.parkedRows > 0 ? "; see outbox list" : ""))
     if let offset = status.clockOffset {
       lines.append(
         "clock       this host's clock is \(abs(offset)) s \(offset > 0 ? "ahead of" : "behind") the server's")
     }
     if status.hiddenRowsKept > 0 {
       lines.append(
-        "hidden      \(status.hiddenRowsKept) rows the server does not show any more, kept for their undecided changes")
+        "hidden      \(Counted.of(status.hiddenRowsKept, "row")) the server does not show any more, kept for undecided changes"
+      )
     }
     if let block = status.softBlock { lines.append("blocked     \(SoftBlock.sentence(block))") }
     if let problem = status.problem { lines.append("problem     \(problem)") }

@@ -10,7 +10,7 @@ enum SyncVerb {
       invocation: "kizuna-doorbell sync",
       summary: "One push and pull; prints a JSON summary and tells by the exit code whether everything was delivered.",
       options: [
-        ConfigurationOption.option,
+        ConfigurationOption.option.required,
         .flag("sweep", "also remove rows that the server does not show any more though nobody deleted them"),
       ] + LogOutput.options), run: run)
 
@@ -32,7 +32,7 @@ enum SyncVerb {
         return SyncReport(
           outboxDepth: summary.outboxDepth, rejected: summary.rejected, cursor: summary.cursor,
           softBlock: summary.softBlock, duration: summary.duration, by: "sync"
-        ).print()
+        ).print(arguments)
       } catch {
         failure = error
       }
@@ -46,7 +46,9 @@ enum SyncVerb {
         try await Task.sleep(for: .milliseconds(Int.random(in: 5...25)))
         continue
       }
-      if let code = try await SyncBesideRun(configuration, pid: pid, log: log).run() { return code }
+      if let code = try await SyncBesideRun(configuration, pid: pid, arguments: arguments, log: log).run() {
+        return code
+      }
     }
   }
 }

@@ -69,7 +69,10 @@ import Testing
     ),
     (
       CurlFailure(code: CURLE_SSL_CONNECT_ERROR, resolved: true, verification: 1), nil,
-      HTTPError(.tls, "no TLS connection to host:443 could be agreed")
+      HTTPError(
+        .tls,
+        "no TLS connection to host:443 could be agreed; check that the port is the one for https, as a port for http does not answer so"
+      )
     ),
     (
       CurlFailure(code: CURLE_URL_MALFORMAT, detail: "https://host/secret"), nil,

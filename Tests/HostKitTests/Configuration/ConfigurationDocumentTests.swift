@@ -70,7 +70,7 @@ private enum Mode: String, CaseIterable { case readWrite = "read-write", pullOnl
     }
     #expect(
       found == [
-        "1:1: \"url\" is missing; it is the address", "2:3: urll: unknown key; did you mean \"url\"?",
+        "1:1: \"url\" is missing; add it: the address", "2:3: urll: unknown key; did you mean \"url\"?",
         "3:8: n: must be a whole number from 1 to 20",
         "4:11: mode: must be one of \"read-write\", \"pull-only\"; did you mean \"pull-only\"?",
         "5:13: inner.secnds: unknown key; did you mean \"seconds\"?",
@@ -92,7 +92,8 @@ private enum Mode: String, CaseIterable { case readWrite = "read-write", pullOnl
     #expect {
       _ = try ConfigurationDocument.decode(file: "/nonexistent.json") { _ -> Int? in nil }
     } throws: { error in
-      "\(error)".contains("cannot be read: No such file or directory")
+      "\(error)".hasPrefix(
+        "/nonexistent.json: the configuration cannot be read: No such file or directory; give --config")
     }
   }
 
@@ -132,7 +133,7 @@ private enum Mode: String, CaseIterable { case readWrite = "read-write", pullOnl
   @Test(arguments: [
     (
       #"{"k": {"file": "/nonexistent/x"}}"#,
-      "1:16: k.file: the secret file /nonexistent/x cannot be read: No such file or directory"
+      "1:16: k.file: the secret file \"/nonexistent/x\" cannot be read: No such file or directory"
     ),
     (#"{"k": {"env": "KIZUNA_TEST_UNSET"}}"#, "1:15: k.env: the environment variable KIZUNA_TEST_UNSET is not set"),
     (#"{"k": {}}"#, #"1:7: k: give either {"file": path} or {"env": name}"#),

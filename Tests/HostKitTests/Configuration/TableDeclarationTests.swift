@@ -37,7 +37,7 @@ import Testing
       "1:25: tables.sqlite_x: names that begin with sqlite_ or pragma_ are reserved by SQLite; call the table otherwise"
     ),
     (#"{"t": null}"#, "1:18: tables.t: an object { … } is expected here, not null"),
-    (#"{"t": {"key": []}}"#, "1:26: tables.t.key: name at least one column; leave it out for [\"id\"]"),
+    (#"{"t": {"key": []}}"#, "1:26: tables.t.key: this names no column; name the key's, or leave it out for [\"id\"]"),
     (#"{"t": {"key": ["a", "a"]}}"#, "1:26: tables.t.key: names a column twice"),
     (
       #"{"t": {"key": ["a", "B"]}}"#,
@@ -46,7 +46,7 @@ import Testing
     (#"{"t": {"softDeleteColumn": "id"}}"#, "1:39: tables.t.softDeleteColumn: must not be a key column"),
     (
       #"{"t": {"bucket": {}}}"#,
-      #"1:29: tables.t.bucket: give either {"owner": column} or {"column": column, "value": …}; leave it out for the whole table"#
+      #"1:29: tables.t.bucket: this must be either {"owner": column} or {"column": column, "value": …}; write one of them, or leave the bucket out for the whole table"#
     ),
     (
       #"{"t": {"bucket": {"owner": "id"}}}"#,
@@ -55,7 +55,7 @@ import Testing
     (#"{"t": {"bucket": {"owner": ""}}}"#, "1:39: tables.t.bucket.owner: must not be empty"),
     (
       #"{"t": {"bucket": {"column": "c"}}}"#,
-      "1:29: tables.t.bucket: \"value\" is missing; it says which rows are synced"
+      "1:29: tables.t.bucket: \"value\" is missing; add the one that the rows to sync have"
     ),
     (
       #"{"t": {"bucket": {"column": "c", "value": 1.5}}}"#,
@@ -72,7 +72,7 @@ import Testing
     ),
     (
       #"{"t": {"bucket": {"owner": "o", "value": 1}}}"#,
-      "1:53: tables.t.bucket.value: belongs to \"column\"; an owner's value is the signed-in user"
+      "1:53: tables.t.bucket.value: belongs to \"column\", and the value of an owner is the signed-in user; remove it"
     ),
     (
       #"{"t": {"columns": {"a": "bool"}}}"#,

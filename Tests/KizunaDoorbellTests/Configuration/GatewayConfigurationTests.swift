@@ -74,6 +74,8 @@ import Testing
   private static let refusals: [([String: String?], String)] = [
     (["url": nil], "\"url\" is missing"), (["url": #""http://example.com""#], "url: plain http is allowed only"),
     (["url": #""example.com""#], "url: the server address must have the form https://host"),
+    (["url": #""127.0.0.1:54377""#], "url: the server address must have the form http://host or https://host"),
+    (["url": #""https://<ref>.supabase.co""#], "url: the server address holds a placeholder; put your project's own"),
     (["url": #""https://u:p@example.com""#], "url: the server address must not hold a user name"),
     (["realtimeURL": #""ws://example.com/x""#], "realtimeURL: plain ws is allowed only"),
     (["publishableKey": nil], "\"publishableKey\" is missing"),
@@ -86,7 +88,7 @@ import Testing
     (["session": #"{"accessToken": "a", "password": "x"}"#], "session.password: belongs to \"email\""),
     (
       ["session": #"{"accessTokenFile": "/nonexistent/t"}"#],
-      "session.accessTokenFile: the secret file /nonexistent/t cannot be read"
+      "session.accessTokenFile: the secret file \"/nonexistent/t\" cannot be read"
     ),
     (["session": #"{"accesToken": "a"}"#], "session: give exactly one of"),
     (["pollInterval": "0"], "pollInterval: must be seconds, a number from 1 to 86400"),

@@ -22,7 +22,9 @@ import Testing
     (401, "PGRST303", .expired, .authentication, "clock"), (400, "KZL01", nil, .configuration, "buckets"),
     (503, nil, nil, .unreachable, "tried again"), (429, nil, nil, .unreachable, "tried again"),
     (404, nil, nil, .configuration, "url"), (302, nil, nil, .configuration, "redirects"),
-    (400, "22P02", nil, .failure, "status"), (418, nil, nil, .failure, "log"),
+    (400, "22P02", nil, .failure, "buckets"),
+    (400, "0A000", nil, .configuration, "tables"), (400, "P0001", nil, .failure, "log"),
+    (418, nil, nil, .failure, "log"),
   ]
 
   @Test(arguments: refusals)

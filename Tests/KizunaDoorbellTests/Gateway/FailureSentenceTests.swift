@@ -19,10 +19,11 @@ import Testing
   private static let answers: [(Int, String?, ObservedHTTP.Refusal?, String)] = [
     (401, "PGRST303", .expired, "has expired"), (401, nil, .key, "publishableKey"), (401, "PGRST301", .token, "token"),
     (403, "42501", nil, "grants and policies"), (403, nil, nil, "forbids"), (404, "PGRST202", nil, "install"),
-    (406, "PGRST106", nil, "exposed schemas"), (409, "23505", nil, "oldest write"), (400, "22P02", nil, "oldest write"),
+    (406, "PGRST106", nil, "exposed schemas"), (409, "23505", nil, "argument"), (400, "22P02", nil, "argument"),
     (400, "42703", nil, "compare its schema"), (413, nil, nil, "too large"), (429, nil, nil, "slow down"),
     (500, "XX000", nil, "the server failed"), (503, nil, nil, "the server failed"), (301, nil, nil, "redirects"),
     (418, nil, nil, "see its log"), (404, nil, nil, "url"), (400, "KZP01", nil, "syncMode"),
+    (400, "0A000", nil, "compare `tables`"),
   ]
 
   @Test(arguments: answers)
@@ -60,6 +61,14 @@ import Testing
     #expect(sentence.contains(words) && !sentence.contains(Self.said), "\(sentence)")
   }
 
+  /// The client knows which tables a call was about, and its sentence is one of ours.
+  @Test func theTableStays() {
+    let sentence = ServerAnswer(status: 400, code: "0A000", tables: ["notes"]).sentence(of: "push")
+    let error = KizunaSyncError.engine(code: "PERMANENT_TRANSPORT", message: sentence)
+    #expect(FailureSentence.of(error, last: exchange(400, "0A000")) == sentence)
+    #expect(sentence.contains("the table notes") && !sentence.contains("see the oldest write"))
+  }
+
   @Test func kinds() {
     func kind(_ code: String, _ exchange: ObservedHTTP.Exchange?) -> GatewayError.Kind {
       GatewayError(KizunaSyncError.engine(code: code, message: "x"), last: exchange).kind
@@ -69,6 +78,13 @@ import Testing
     #expect(kind("REMOTE", exchange(403, "42501")) == .other)
     for status in [408, 429, 500, 503] { #expect(kind("REMOTE", exchange(status)) == .unreachable) }
     #expect(kind("STORE", exchange(500)) == .database)
+    // Tables, buckets and modes that the server declares otherwise; the last call may be the pull after the push.
+    for code in ["0A000", "KZL01", "KZP01", "22P02", "P0001"] {
+      let sentence = ServerAnswer(status: 400, code: code, tables: ["notes"]).sentence(of: "push")
+      let error = KizunaSyncError.engine(code: "PERMANENT_TRANSPORT", message: sentence)
+      let isMistake = !["22P02", "P0001"].contains(code)
+      #expect(GatewayError(error, last: exchange(200)).kind == (isMistake ? .configuration : .other), "\(sentence)")
+    }
     // A server's own mistake, and another program in its place.
     #expect(kind("JSON", exchange(200)) == .other)
     var foreign = exchange(200)

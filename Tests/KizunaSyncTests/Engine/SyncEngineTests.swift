@@ -183,7 +183,16 @@ import Testing
     #expect(fixture.http.calls.filter { $0.path.hasSuffix("pull") }.count == 5)
     #expect(try await fixture.engine.outboxDepth() == 0)
     #expect(fixture.seen().contains { if case .deadLetter = $0 { true } else { false } })
-    #expect(try await fixture.engine.rejections(includeDismissed: false).map(\.kind) == ["DEAD_LETTER"])
+    let refused = try await fixture.engine.rejections(includeDismissed: false)
+    #expect(refused.map(\.kind) == ["DEAD_LETTER"])
+    // Apps compare the code of the event; people read in the journal why.
+    #expect(
+      fixture.seen().contains {
+        if case .deadLetter(_, "PERMANENT_TRANSPORT") = $0 { true } else { false }
+      })
+    #expect(
+      refused.first?.reason.hasPrefix("PERMANENT_TRANSPORT: kizunasync.push failed: HTTP 400, 22023: ") == true
+        && refused.first?.reason.contains("the table todos") == true)
     await fixture.engine.dispose()
   }
 

@@ -110,4 +110,27 @@ import Testing
     }
     #expect(failure?.kind == .unreachable && failure?.isAnswer == false && failure?.error.code == "REMOTE")
   }
+
+  private static let asked: [(String, String, [String], String, String)] = [
+    ("push", "0A000", ["notes"], "table notes is not synchronised", "does not synchronise the table notes;"),
+    ("push", "0A000", ["notes", "todos"], "table notes is not synchronised", "does not synchronise the table notes;"),
+    ("push", "0A000", ["notes", "todos"], "no", "does not synchronise one of the tables notes, todos;"),
+    ("push", "0A000", ["a", "b", "c", "d", "e"], "no", "does not synchronise a table of the request;"),
+    ("pull", "KZL01", ["notes", "todos"], "table todos is pulled by owner", "the table todos is bucketed"),
+    ("pull", "KZL01", ["note", "notes"], "table notes is pulled by owner", "the table notes is bucketed"),
+    ("push", "KZP01", ["notes"], "", "the table notes is pull-only"),
+    ("push", "P0001", ["notes"], "no more than 3 by ann@example.com", "the oldest write, of the table notes"),
+    ("push", "22P02", ["notes"], "ann@example.com", "the oldest write, of the table notes"),
+    ("pull", "22P02", ["notes"], "ann@example.com", "compare the buckets"),
+    ("pull", "P0001", ["notes"], "ann@example.com", "the server's own rules refuse the call"),
+  ]
+
+  /// Of the tables that were asked for, the one that the server's text names; and never that text.
+  @Test(arguments: asked)
+  func theTableIsNamed(function: String, code: String, tables: [String], said: String, words: String) {
+    let failure = RemoteFailure.answer(
+      .json(["code": .string(code), "message": .string(said)], status: 400), function: function, tables: tables)
+    #expect(failure.error.message.contains(words), "\(failure.error.message)")
+    #expect(!failure.error.message.contains("ann@") && !failure.error.message.contains("see the oldest write"))
+  }
 }

@@ -11,11 +11,22 @@ import Testing
   @Test(arguments: [
     RunRecord(processID: 7),
     RunRecord(processID: 7, manner: .wokenByHangup, number: 3, startedAt: 99),
-    RunRecord(processID: .max, number: .max, startedAt: UInt64(Int64.max), failure: failure),
+    RunRecord(processID: .max, number: .max, startedAt: UInt64(Int64.max), failure: failure, succeededAt: 1),
   ])
   func isReadAsItWasWritten(record: RunRecord) {
     #expect(RunRecord(record.bytes) == record)
     #expect(record.bytes.count == RunRecord.size)
+  }
+
+  /// The file beside a database may be of another one, which was put back or moved away.
+  @Test func aSuccessIsThatOfTheDatabasesNote() {
+    let record = RunRecord(processID: 7, succeededAt: 1_000_000)
+    for (noted, expected) in [(nil, nil), (1_000_000, 1_000_000), (940_001, 1_000_000), (1_000_001, nil), (1, nil)]
+      as [(
+        Int64?, Int64?
+      )]
+    { #expect(record.success(notedAs: noted) == expected) }
+    #expect(RunRecord(processID: 7).success(notedAs: 1) == nil)
   }
 
   @Test func aLongSentenceIsCutAndTheSizeKept() throws {
@@ -52,9 +63,13 @@ import Testing
       #expect(
         RunRecordFile.read(ofDatabase: database)
           == RunRecord(processID: getpid(), manner: .brief, number: 2, startedAt: 0, failure: Self.failure))
-      try second.note(startedAt: 9, failure: nil)
+      try second.note(startedAt: 9, failure: nil, succeededAt: 77)
+      // Only a success is one: what fails afterwards, or does nothing, leaves its time.
+      try second.note(startedAt: 10, failure: Self.failure)
+      try second.note(startedAt: 11, failure: nil)
+      #expect(RunRecordFile.read(ofDatabase: database)?.succeededAt == 77)
       #expect(RunRecordFile.read(ofDatabase: database)?.failure == nil)
-      #expect(RunRecordFile.read(ofDatabase: database)?.number == 3)
+      #expect(RunRecordFile.read(ofDatabase: database)?.number == 5)
     }
   }
 
