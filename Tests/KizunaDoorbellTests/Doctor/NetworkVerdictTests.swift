@@ -42,7 +42,7 @@ import Testing
   }
 
   private static let answers: [(Result<Int, HTTPError>, Finding.Status, ExitCode, String)] = [
-    (.success(200), .ok, .ok, "within 12 ms"), (.success(401), .ok, .ok, "within 12 ms"),
+    (.success(200), .ok, .ok, "within 13 ms"), (.success(401), .ok, .ok, "within 13 ms"),
     (.success(308), .failed, .configuration, "redirects"), (.success(502), .failed, .unreachable, "502"),
     (.failure(HTTPError(.tls, "no certificate")), .failed, .unreachable, "no certificate"),
     (.failure(HTTPError(.proxy, "407")), .failed, .unreachable, "407"),
