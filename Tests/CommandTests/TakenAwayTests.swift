@@ -27,9 +27,9 @@ import Testing
       unlink(database)
       let ending = await gateway.process.ending()
       #expect(ending.code == ExitCode.database.rawValue)
-      #expect(
-        ending.errors.last?.hasPrefix("kizuna-doorbell: the database \(database) was deleted or moved away") == true,
-        "\(ending.errors.suffix(3))")
+      let last = try JSONValue(parsing: ending.errors.last ?? "")
+      #expect(last["event"] == "command.failed" && last["code"] == 7, "\(ending.errors.suffix(3))")
+      #expect(last["text"]?.stringValue?.hasPrefix("the database \(database) was deleted or moved away") == true)
       #expect(access(database, F_OK) != 0)
       let sync = try await Binaries.doorbell("sync", "--config", file)
       #expect(sync.code == ExitCode.ok.rawValue, "\(sync.errors)")
