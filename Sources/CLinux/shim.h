@@ -18,6 +18,8 @@ static inline int kd_name_thread(const char *name) { return prctl(PR_SET_NAME, n
 // Declared by glibc only under _GNU_SOURCE, which Swift's importer does not set.
 extern int pipe2(int descriptors[2], int flags);
 static inline int kd_pipe_closed_on_exec(int descriptors[2]) { return pipe2(descriptors, 02000000 /* O_CLOEXEC */); }
+extern int dup3(int from, int to, int flags);
+static inline int kd_replace_descriptor(int old, int by) { return dup3(by, old, 02000000 /* O_CLOEXEC */); }
 
 // Swift's runtime hands every job of its global executor to this hook, where there is one.
 __attribute__((swiftcall)) typedef void (*kd_enqueue_original)(void *job);

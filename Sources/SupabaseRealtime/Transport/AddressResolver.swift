@@ -104,7 +104,7 @@ private struct ConnectRace {
       if now >= deadline { return .failure(failure(host, ETIMEDOUT)) }
       if let address = waiting.first, now >= nextStart || runners.isEmpty {
         waiting = waiting.dropFirst()
-        switch start(address) {
+        switch NonblockingConnect.start(address, port: port) {
         case .success(let descriptor):
           runners.append(Runner(address: address, descriptor: descriptor))
           nextStart = now + Self.headStart
@@ -118,44 +118,13 @@ private struct ConnectRace {
       let milliseconds = Int32(clamping: (until - min(until, now)) / 1_000_000 + 1)
       guard poll(&polls, nfds_t(polls.count), milliseconds) > 0 else { continue }
       for (index, entry) in polls.enumerated().reversed() where entry.revents != 0 {
-        let error = pendingError(of: entry.fd)
+        let error = NonblockingConnect.pendingError(of: entry.fd)
         if error == 0 { return .success(runners[index].address) }
         lastError = error
         close(entry.fd)
         runners.remove(at: index)
       }
     }
-  }
-
-  private struct StartError: Error {
-    let code: Int32
-  }
-
-  private func start(_ address: AddressResolver.Address) -> Result<Int32, StartError> {
-    var hints = addrinfo()
-    hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV
-    hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
-    var list: UnsafeMutablePointer<addrinfo>?
-    guard getaddrinfo(address.text, String(port), &hints, &list) == 0, let entry = list?.pointee else {
-      return .failure(StartError(code: EINVAL))
-    }
-    defer { freeaddrinfo(list) }
-    let type = Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue) | Int32(SOCK_NONBLOCK.rawValue)
-    let descriptor = socket(entry.ai_family, type, 0)
-    guard descriptor >= 0 else { return .failure(StartError(code: errno)) }
-    if connect(descriptor, entry.ai_addr, entry.ai_addrlen) != 0 && errno != EINPROGRESS {
-      let code = errno
-      close(descriptor)
-      return .failure(StartError(code: code))
-    }
-    return .success(descriptor)
-  }
-
-  private func pendingError(of descriptor: Int32) -> Int32 {
-    var error: Int32 = 0
-    var size = socklen_t(MemoryLayout<Int32>.size)
-    getsockopt(descriptor, SOL_SOCKET, SO_ERROR, &error, &size)
-    return error
   }
 
   private func failure(_ host: String, _ code: Int32) -> RealtimeTransportFailure {

@@ -27,12 +27,10 @@ struct AttemptRecord {
   var requestedClose: Close?
   var peerClose: Close?
   var refusal: Refusal?
-  /// A failure that was decided here: resolution, a deadline, a full queue.
+  /// A failure that was decided here: resolution, a proxy, a deadline, a full queue.
   var failure: RealtimeTransportFailure?
   /// Why the certificate was not accepted, in OpenSSL's words.
   var certificateProblem: String?
-  /// libwebsockets' word for why the attempt ended; only its beginning is looked at.
-  var libraryMessage = ""
 
   init(origin: String, proxy: String? = nil) {
     self.origin = origin
@@ -60,7 +58,8 @@ struct AttemptRecord {
       switch phase {
       case .resolving: "The host name of \(proxy ?? origin) was not resolved within \(seconds) s."
       case .connecting: "No connection to \(proxy ?? origin) within \(seconds) s."
-      case .tunnelling: "There was no usable tunnel to \(origin) through the proxy within \(seconds) s."
+      case .tunnelling:
+        "The proxy \(proxy ?? "") did not answer the request for a tunnel to \(origin) within \(seconds) s."
       case .securing: "\(origin) did not finish the TLS handshake within \(seconds) s."
       case .upgrading, .open: "\(origin) did not answer the WebSocket upgrade within \(seconds) s."
       }
@@ -81,14 +80,9 @@ struct AttemptRecord {
         .tls, "The certificate of \(origin) was not accepted: \(certificateProblem).")
     }
     return switch phase {
-    case .resolving: RealtimeTransportFailure(.other, "The connection to \(origin) could not be started.")
-    case .connecting:
-      proxy.map { RealtimeTransportFailure(.proxy, "The proxy \($0) does not accept connections.") }
-        ?? RealtimeTransportFailure(.unreachable, "\(origin) does not accept connections.")
-    case .tunnelling where libraryMessage.hasPrefix("connect S"):
-      RealtimeTransportFailure(.tls, "The TLS handshake with \(origin) failed.")
-    case .tunnelling:
-      RealtimeTransportFailure(.proxy, "The proxy \(proxy ?? "") did not open a tunnel to \(origin).")
+    case .resolving, .tunnelling:
+      RealtimeTransportFailure(.other, "The connection to \(origin) could not be started.")
+    case .connecting: RealtimeTransportFailure(.unreachable, "\(origin) does not accept connections.")
     case .securing: RealtimeTransportFailure(.tls, "The TLS handshake with \(origin) failed.")
     case .upgrading:
       RealtimeTransportFailure(

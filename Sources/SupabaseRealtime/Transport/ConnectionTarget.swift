@@ -32,10 +32,6 @@ struct ConnectionTarget: Sendable {
       throw RealtimeTransportFailure(
         .proxy, "WebSockets go through plain HTTP proxies only; \(proxy.address) is another kind.")
     }
-    // libwebsockets composes its CONNECT request in 256 bytes.
-    guard url.origin.utf8.count <= 90 else {
-      throw RealtimeTransportFailure(.proxy, "The host name \(url.host) is too long to be reached through a proxy.")
-    }
     return proxy
   }
 
@@ -45,17 +41,9 @@ struct ConnectionTarget: Sendable {
   /// Host and port of it, as errors name them.
   var peerLabel: String { proxy?.label ?? url.origin }
 
-  /// The proxy as libwebsockets takes it, with the address it was found at; nil without one.
-  func proxyText(at address: AddressResolver.Address) -> String? {
-    proxy.map { proxy in
-      let host = address.isIPv6 ? "[\(address.text)]" : address.text
-      let user = proxy.user.map { "\($0):\(proxy.password ?? "")@" } ?? ""
-      return "\(user)\(host):\(proxy.port)"
-    }
-  }
-
-  /// What libwebsockets connects to; through a proxy the name is what the proxy is asked for.
-  func destination(at address: AddressResolver.Address) -> String {
-    proxy == nil ? address.text : url.host
+  /// Says of a failure to find the peer whether it is the proxy's.
+  func ofPeer(_ failure: RealtimeTransportFailure) -> RealtimeTransportFailure {
+    guard let proxy, failure.kind == .unresolved || failure.kind == .unreachable else { return failure }
+    return RealtimeTransportFailure(.proxy, "The proxy \(proxy.label) cannot be reached. \(failure.message)")
   }
 }

@@ -5,7 +5,7 @@ import HostKit
 ///
 /// Names are resolved on threads of their own; where a host has several addresses, the first to accept a connection is
 /// used. No compression and no subprotocol is offered. Proxies are only used as the rule given says; they must be plain
-/// HTTP proxies that tunnel with `CONNECT`.
+/// HTTP proxies that tunnel with `CONNECT`, and are asked on threads of their own as well.
 public final class LibwebsocketsTransport: RealtimeTransport {
   /// Where trust in a `wss://` server comes from. TLS 1.2 is the oldest version accepted; the name is always checked.
   public enum TrustRoots: Sendable, Hashable {

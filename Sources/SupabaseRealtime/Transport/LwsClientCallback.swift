@@ -15,10 +15,9 @@ func lwsClientCallback(
       connection.certificateRefused(String(cString: X509_verify_cert_error_string(Int(code))))
     }
     return 0
-  case LWS_CALLBACK_CLIENT_CONNECTION_ERROR:
-    let text = UnsafeRawBufferPointer(start: input, count: input == nil ? 0 : length)
-    connection(of: wsi)?.explained(String(decoding: text, as: UTF8.self))
-  case LWS_CALLBACK_WSI_CREATE: connection(of: wsi)?.connected()
+  case LWS_CALLBACK_WSI_CREATE:
+    guard let wsi else { return 0 }
+    connection(of: wsi)?.connected(wsi)
   case LWS_CALLBACK_CLIENT_APPEND_HANDSHAKE_HEADER:
     guard let wsi, let input else { return 0 }
     return connection(of: wsi)?.addHeaders(wsi, to: input, room: length) ?? 0

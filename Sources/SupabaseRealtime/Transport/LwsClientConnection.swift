@@ -21,7 +21,7 @@ final class LwsClientConnection: RealtimeTransportConnection, @unchecked Sendabl
   }
   private nonisolated(unsafe) static var shared = Shared()  // loop thread only
 
-  private let environment: Environment
+  let environment: Environment
   let request: RealtimeTransportRequest
   private var onEvent: (@Sendable (RealtimeTransportEvent) -> Void)?
   private var target: ConnectionTarget?
@@ -31,6 +31,10 @@ final class LwsClientConnection: RealtimeTransportConnection, @unchecked Sendabl
   private var wsi: OpaquePointer?
   private var address: AddressResolver.Address?
   private var hasSocket = false
+  /// While a proxy is asked for one.
+  var tunnel: ProxyTunnel?
+  /// From the proxy's answer until libwebsockets has it.
+  var tunnelDescriptor: Int32?
   private var handshakeTimer: (any HostTimer)?
   private var writeTimer: (any HostTimer)?
   private var closeTimer: (any HostTimer)?
@@ -50,6 +54,8 @@ final class LwsClientConnection: RealtimeTransportConnection, @unchecked Sendabl
   }
 
   private var isFinished: Bool { onEvent == nil }
+  /// Nothing has ended the attempt yet.
+  var isUndecided: Bool { !isFinished && record.failure == nil && record.requestedClose == nil }
 
   // MARK: Port
 
@@ -103,9 +109,9 @@ final class LwsClientConnection: RealtimeTransportConnection, @unchecked Sendabl
   }
 
   private func find(_ target: ConnectionTarget) {
-    if let address = AddressResolver.literal(target.peerHost) { return open(target, at: address) }
+    if let address = AddressResolver.literal(target.peerHost) { return reach(target, at: address) }
     if let address = Self.shared.addresses.address(for: target.peerLabel, now: environment.clock.now) {
-      return open(target, at: address)
+      return reach(target, at: address)
     }
     let until = SystemClock.monotonic + request.handshakeTimeout
     let loop = environment.loop
@@ -116,25 +122,33 @@ final class LwsClientConnection: RealtimeTransportConnection, @unchecked Sendabl
         // The attempt may have ended meanwhile.
         guard !self.isFinished, self.record.phase == .resolving else { return }
         switch result {
-        case .success(let address): self.open(target, at: address)
+        case .success(let address): self.reach(target, at: address)
         case .failure(let failure):
-          self.record.failure = failure
+          self.record.failure = target.ofPeer(failure)
           self.finish()
         }
       }
     }
   }
 
-  private func open(_ target: ConnectionTarget, at address: AddressResolver.Address) {
+  private func reach(_ target: ConnectionTarget, at address: AddressResolver.Address) {
     record.phase = .connecting
     self.address = address
+    if let proxy = target.proxy {
+      openTunnel(target, through: proxy, at: address)
+    } else {
+      open(target, at: address.text)
+    }
+  }
+
+  /// - Parameter address: what libwebsockets connects to.
+  func open(_ target: ConnectionTarget, at address: String) {
     do throws(RealtimeTransportFailure) {
       guard let context = environment.loop.context() else {
         throw RealtimeTransportFailure(.other, "libwebsockets could not be started.")
       }
-      let kind = LwsClientHost.Kind(
-        trustRoots: target.url.isSecure ? environment.trustRoots : nil, proxy: target.proxyText(at: address))
-      start(context, try Self.shared.host.vhost(context, kind), target, address)
+      let trustRoots = target.url.isSecure ? environment.trustRoots : nil
+      start(context, try Self.shared.host.vhost(context, trustRoots), target, address)
     } catch {
       record.failure = error
       finish()
@@ -142,7 +156,7 @@ final class LwsClientConnection: RealtimeTransportConnection, @unchecked Sendabl
   }
 
   private func start(
-    _ context: OpaquePointer, _ vhost: OpaquePointer, _ target: ConnectionTarget, _ address: AddressResolver.Address
+    _ context: OpaquePointer, _ vhost: OpaquePointer, _ target: ConnectionTarget, _ address: String
   ) {
     hasSocket = true
     environment.loop.socketBegan()
@@ -154,7 +168,7 @@ final class LwsClientConnection: RealtimeTransportConnection, @unchecked Sendabl
     if target.url.isSecure { info.ssl_connection |= Int32(LCCSCF_USE_SSL.rawValue) }
     info.retry_and_idle_policy = UnsafePointer(LwsClientHost.noIdlePolicy)
     info.opaque_user_data = Unmanaged.passRetained(self).toOpaque()
-    let made = target.destination(at: address).withCString { addressText in
+    let made = address.withCString { addressText in
       target.url.target.withCString { path in
         target.url.hostHeader.withCString { host in
           LwsClientHost.protocolName.withCString { name in
@@ -182,13 +196,10 @@ final class LwsClientConnection: RealtimeTransportConnection, @unchecked Sendabl
 
   // MARK: What libwebsockets reports
 
-  func connected() {
-    guard let target, record.phase < .tunnelling else { return }
-    record.phase = target.proxy != nil ? .tunnelling : target.url.isSecure ? .securing : .upgrading
-  }
-
-  func explained(_ message: String) {
-    record.libraryMessage = message
+  func connected(_ wsi: OpaquePointer) {
+    guard let target, record.phase < .securing else { return }
+    if target.proxy != nil { enterTunnel(wsi) }
+    record.phase = target.url.isSecure ? .securing : .upgrading
   }
 
   func certificateRefused(_ problem: String) {
@@ -269,7 +280,7 @@ final class LwsClientConnection: RealtimeTransportConnection, @unchecked Sendabl
     hasSocket = false
     wsi = nil
     environment.loop.socketEnded()
-    if record.phase < .open, let target { Self.shared.addresses.forget(target.peerLabel) }
+    if record.phase < .open { forgetAddress() }
     // Balances the retain of `start`; the caller still holds a reference for the time of this call.
     defer { Unmanaged.passUnretained(self).release() }
     guard let refusal = record.refusal, record.failure == nil, record.requestedClose == nil,
@@ -312,9 +323,14 @@ final class LwsClientConnection: RealtimeTransportConnection, @unchecked Sendabl
     fail(record.handshakeTimeout(after: request.handshakeTimeout))
   }
 
+  /// The address did not lead to a connection; the next attempt looks for another.
+  func forgetAddress() {
+    if let target { Self.shared.addresses.forget(target.peerLabel) }
+  }
+
   // MARK: Ending
 
-  private func fail(_ failure: RealtimeTransportFailure) {
+  func fail(_ failure: RealtimeTransportFailure) {
     guard !isFinished, record.failure == nil else { return }
     record.failure = failure
     abandon()
@@ -342,6 +358,7 @@ final class LwsClientConnection: RealtimeTransportConnection, @unchecked Sendabl
     writeTimer?.cancel()
     closeTimer?.cancel()
     (handshakeTimer, writeTimer, closeTimer) = (nil, nil, nil)
+    tunnel?.cancel()
     queue.removeAll()
     refusalTask = nil
     self.onEvent = nil

@@ -6,31 +6,24 @@ import Glibc
 struct LwsClientHost {
   static let protocolName = "kizuna-client"
 
-  /// What connections must have in common to share a vhost.
-  struct Kind: Hashable {
-    /// nil for plain sockets.
-    var trustRoots: LibwebsocketsTransport.TrustRoots?
-    /// `[user:password@]address:port` of a proxy; the address as numbers, because libwebsockets would look a name up on
-    /// the loop.
-    var proxy: String?
-  }
+  /// When the kernel notices that a peer is gone without a word: after about a minute.
+  static let keepAlive: (idleSeconds: Int32, intervalSeconds: Int32, probes: Int32) = (30, 10, 3)
 
-  private var vhosts: [Kind: OpaquePointer] = [:]
+  private var vhosts: [LibwebsocketsTransport.TrustRoots?: OpaquePointer] = [:]
 
+  /// - Parameter trustRoots: nil for plain sockets.
   /// - Throws: a TLS failure when the trust roots cannot be read, otherwise a lack of memory.
-  mutating func vhost(_ context: OpaquePointer, _ kind: Kind) throws(RealtimeTransportFailure) -> OpaquePointer {
-    if let known = vhosts[kind] { return known }
+  mutating func vhost(
+    _ context: OpaquePointer, _ trustRoots: LibwebsocketsTransport.TrustRoots?
+  ) throws(RealtimeTransportFailure) -> OpaquePointer {
+    if let known = vhosts[trustRoots] { return known }
     var tls: OpaquePointer?
-    if let roots = kind.trustRoots { tls = try Self.makeTLSContext(roots) }
+    if let trustRoots { tls = try Self.makeTLSContext(trustRoots) }
     guard let vhost = Self.makeVhost(context, tls: tls) else {
       if let tls { SSL_CTX_free(tls) }
       throw RealtimeTransportFailure(.other, "libwebsockets could not prepare a connection.")
     }
-    if let proxy = kind.proxy, lws_set_proxy(vhost, proxy) != 0 {
-      lws_vhost_destroy(vhost)
-      throw RealtimeTransportFailure(.proxy, "The user name and password of the proxy are too long.")
-    }
-    vhosts[kind] = vhost
+    vhosts[trustRoots] = vhost
     return vhost
   }
 
@@ -38,13 +31,12 @@ struct LwsClientHost {
     var info = lws_context_creation_info()
     info.port = Int32(CONTEXT_PORT_NO_LISTEN)
     info.protocols = UnsafePointer(protocols)
-    // An empty proxy address keeps libwebsockets from reading http_proxy, which it would apply to TLS as well.
+    // An empty proxy address keeps libwebsockets from reading http_proxy; tunnels are opened before it is asked.
     info.http_proxy_address = UnsafePointer(emptyText)
     info.connect_timeout_secs = 86_400
-    // A peer that is gone without a word is noticed by the kernel after about a minute.
-    info.ka_time = 30
-    info.ka_interval = 10
-    info.ka_probes = 3
+    info.ka_time = keepAlive.idleSeconds
+    info.ka_interval = keepAlive.intervalSeconds
+    info.ka_probes = keepAlive.probes
     if let tls {
       info.options |= UInt64(LWS_SERVER_OPTION_DO_SSL_GLOBAL_INIT)
       info.provided_client_ssl_ctx = tls

@@ -14,8 +14,8 @@ import Testing
 
   @Test(
     arguments: [
-      (.resolving, .other), (.connecting, .unreachable), (.securing, .tls), (.upgrading, .connectionLost),
-      (.open, .connectionLost),
+      (.resolving, .other), (.connecting, .unreachable), (.tunnelling, .other), (.securing, .tls),
+      (.upgrading, .connectionLost), (.open, .connectionLost),
     ] as [(AttemptRecord.Phase, RealtimeTransportFailure.Kind)])
   func anUnexplainedEndIsNamedAfterHowFarItCame(
     phase: AttemptRecord.Phase, kind: RealtimeTransportFailure.Kind
@@ -26,21 +26,6 @@ import Testing
     }
     #expect(failure.kind == kind)
     #expect(failure.message.contains("db.example:443"))
-  }
-
-  @Test(
-    arguments: [
-      (.connecting, "", .proxy), (.tunnelling, "proxy not h1", .proxy), (.tunnelling, "connect SSL err 1", .tls),
-      (.tunnelling, "connect SYSCALL 104", .tls),
-    ] as [(AttemptRecord.Phase, String, RealtimeTransportFailure.Kind)])
-  func behindAProxyTheProxyIsNamed(phase: AttemptRecord.Phase, message: String, kind: RealtimeTransportFailure.Kind) {
-    let event = record(phase, proxy: "proxy:3128") { $0.libraryMessage = message }.finalEvent()
-    guard case .failed(let failure) = event else {
-      Issue.record("no failure")
-      return
-    }
-    #expect(failure.kind == kind)
-    #expect((kind == .proxy) == failure.message.contains("proxy:3128"))
   }
 
   @Test func theCertificateExplainsAFailureOfTLS() {
@@ -83,7 +68,7 @@ import Testing
 
   @Test(
     arguments: [
-      (.resolving, "resolved"), (.connecting, "No connection"), (.tunnelling, "proxy"), (.securing, "TLS"),
+      (.resolving, "resolved"), (.connecting, "No connection"), (.tunnelling, "proxy p:1"), (.securing, "TLS"),
       (.upgrading, "upgrade"),
     ] as [(AttemptRecord.Phase, String)])
   func aTimeoutNamesTheStep(phase: AttemptRecord.Phase, word: String) {
