@@ -112,8 +112,10 @@ enum TokenGrant: Sendable, Equatable {
   }
 
   private static func retryAfter(_ response: HTTPResponse) -> UInt64? {
-    guard let seconds = response.header("retry-after").flatMap({ UInt64($0) }), seconds <= 86_400 else { return nil }
-    return seconds * 1_000_000_000
+    let now = response.serverDate ?? SystemClock.shared.wallMilliseconds
+    guard let seconds = response.header("retry-after").flatMap({ RetryAfter.seconds($0, now: now) }), seconds <= 86_400
+    else { return nil }
+    return UInt64(seconds) * 1_000_000_000
   }
 
   /// The failure for an exchange that brought no answer.

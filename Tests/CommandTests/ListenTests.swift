@@ -58,6 +58,33 @@ import Testing
     }
   }
 
+  /// The token file is followed: after an expiry, the next token resumes at once.
+  @Test func aNewTokenInTheFileResumes() async throws {
+    try await Stack.with { stack in
+      try await Scratch.with { scratch in
+        // Long enough to be joined with on a busy machine.
+        let end = SystemClock.shared.wallMilliseconds / 1000 + 8
+        let path = try scratch.write(
+          "token", Token.make(subject: stack.userID, expiresAt: end, secret: stack.jwtSecret))
+        let file = try scratch.write(
+          "a.json", stack.configuration(database: "unused.db", session: #"{"accessTokenFile": "\#(path)"}"#))
+        let listen = try ChildProcess(executable: Binaries.doorbell, arguments: ["listen", "--config", file])
+        do {
+          _ = try await listen.line(of: .output, within: .seconds(60)) { $0.contains("\"ready\":true") }
+          // It is over, and nobody knows a better one.
+          _ = try await listen.line(of: .output, within: .seconds(60)) { $0.contains("awaiting_credentials") }
+          _ = try scratch.write("token.new", try await stack.signIn())
+          #expect(rename(scratch.path + "/token.new", path) == 0)
+          _ = try await listen.line(of: .output, within: .seconds(60)) { $0.contains("\"ready\":true") }
+          await listen.stop()
+        } catch {
+          await listen.stop()
+          throw error
+        }
+      }
+    }
+  }
+
   /// Broadcasts of the database are private; a public channel of the same name is another room.
   @Test func publicChannelsHearNothing() async throws {
     try await Stack.with { stack in

@@ -55,7 +55,8 @@ public actor Gateway {
     let signedIn = SignedInClient(configuration, parts: parts, log: log)
     let session = signedIn.session
     let recorder = RunRecorder(database: configuration.database, clock: parts.clock, log: log)
-    let journal = GatewayJournal(http: signedIn.http, recorder: recorder, log: log, onTrace: onTrace)
+    let journal = GatewayJournal(
+      http: signedIn.http, recorder: recorder, clock: parts.clock, log: log, onTrace: onTrace)
     let endings = GatewayEndings()
     var realtime = RealtimeConfiguration(url: configuration.url, apiKey: configuration.publishableKey.value)
     if let url = configuration.realtimeURL { realtime.endpoint = .webSocket(url) }

@@ -13,6 +13,9 @@ final class GatewayJournal: Sendable {
     var pull: SyncTrace?
     var pulledRows = 0
     var isReady = false
+    var doubt = RefusalDoubt()
+    /// Has the connection try again.
+    var tryAgain: @Sendable () -> Void = {}
     var wasOffline = false
     /// Runs are skipped because nobody is signed in.
     var lacksSession = false
@@ -27,10 +30,15 @@ final class GatewayJournal: Sendable {
   private let state: Locked<State>
   private let http: ObservedHTTP
   private let recorder: RunRecorder
+  private let clock: any HostClock
   private let log: HostLog
   private let onTrace: (@Sendable (RingTrace) -> Void)?
 
-  init(http: ObservedHTTP, recorder: RunRecorder, log: HostLog, onTrace: (@Sendable (RingTrace) -> Void)?) {
+  init(
+    http: ObservedHTTP, recorder: RunRecorder, clock: any HostClock, log: HostLog,
+    onTrace: (@Sendable (RingTrace) -> Void)?
+  ) {
+    self.clock = clock
     state = Locked(State())
     self.http = http
     self.recorder = recorder
@@ -95,6 +103,12 @@ final class GatewayJournal: Sendable {
       recorder.failed(startedAt: run.startedAt, error, code: code)
     }
     if run.outcome == .success, !isBlocked {
+      let now = clock.now
+      let tryAgain = state.withLock { $0.doubt.pulled(at: now) ? $0.tryAgain : nil }
+      if let tryAgain {
+        log.info("gateway.refusal_doubted")
+        tryAgain()
+      }
       let milliseconds = JSONNumber((run.finishedAt - run.startedAt).inMilliseconds.rounded()).map(JSONValue.number)
       // Polls that bring nothing are no news.
       log.log(
@@ -171,6 +185,7 @@ final class GatewayJournal: Sendable {
     let ends = Ends(all: [endRuns, endHealth])
     state.withLock { state in
       state.endings = ends.all
+      state.tryAgain = { [weak connection] in connection?.hint(.manual) }
       state.status = status
     }
   }
@@ -183,6 +198,7 @@ final class GatewayJournal: Sendable {
     let (ends, status) = state.withLock { state -> (Ends, Task<Void, Never>?) in
       defer {
         state.endings = []
+        state.tryAgain = {}
         state.status = nil
       }
       return (Ends(all: state.endings), state.status)
@@ -204,7 +220,9 @@ final class GatewayJournal: Sendable {
   }
 
   private func connectionChanged(_ status: RealtimeStatus) {
+    let now = clock.now
     let isChange = state.withLock { state -> Bool in
+      state.doubt.connectionChanged(isWaiting: status.state == .awaitingCredentials, at: now)
       defer { state.isReady = status.isReady }
       return state.isReady != status.isReady
     }

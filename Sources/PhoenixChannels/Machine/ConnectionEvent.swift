@@ -31,6 +31,8 @@ public enum CredentialUpdate: Sendable {
   case withdrawn
   /// It could not be found out; ask again later.
   case unavailable
+  /// The newest token ends within seconds: joins wait until the owner was asked for another.
+  case ending
 }
 
 /// Something outside the connection suggests that now is a good moment to try or to look.

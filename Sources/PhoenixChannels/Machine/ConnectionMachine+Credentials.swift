@@ -21,6 +21,10 @@ extension ConnectionMachine {
   }
 
   mutating func receive(_ update: CredentialUpdate, _ turn: inout Turn) {
+    if case .ending = update {
+      if plan != .stopped, credentials.end() { askCredentials(fresh: false, &turn) }
+      return
+    }
     // Only a question can remain unanswered.
     if case .unavailable = update, !credentials.isAsking { return }
     credentials.isAsking = false
@@ -36,7 +40,9 @@ extension ConnectionMachine {
       guard plan != .stopped else { return }
       timers.cancel(.reconnect, &turn)
       awaitCredentials(&turn)
+    case .ending: break
     case .unavailable:
+      credentials.makeDo()
       guard plan != .stopped else { return }
       let delay = Backoff.delay(
         base: policy.join.backoffBase, factor: 2, cap: policy.join.backoffCap,
@@ -94,6 +100,6 @@ extension ConnectionMachine {
   mutating func retryCredentials(_ turn: inout Turn) {
     credentials.forgive()
     if credentials.required { askFreshCredentials(&turn) }
-    connectIfWanted(&turn)
+    connectIfWanted(isHint: true, &turn)
   }
 }

@@ -5,11 +5,13 @@ extension ConnectionMachine {
   // MARK: Attempts
 
   /// First connection after a start or a first subscription, or the next one after credentials came.
-  mutating func connectIfWanted(_ turn: inout Turn) {
+  /// - Parameter isHint: a person asks for it.
+  mutating func connectIfWanted(isHint: Bool = false, _ turn: inout Turn) {
     guard !channels.isEmpty else { return }
     let delay: UInt64
     switch plan {
     case .disconnected: delay = schedule.delayAgain(policy.reconnect, turn)
+    case .awaitingCredentials where isHint: delay = hintDelay(turn)
     // What was refused is not what is tried now.
     case .awaitingCredentials: delay = 0
     case .stopped, .live, .waiting, .suspended: return
@@ -250,14 +252,23 @@ extension ConnectionMachine {
     }
     switch plan {
     case .waiting(let until), .suspended(let until): bringForward(from: until, &turn)
-    case .live: probe(&turn)
+    case .live:
+      probe(&turn)
+      if hint == .manual { retryDenied(&turn) }
     case .awaitingCredentials: if hint == .manual { retryCredentials(&turn) }
     case .stopped, .disconnected: break
     }
   }
 
+  /// A draw, and no sooner after the last attempt than that could last: hints may come in floods.
+  private func hintDelay(_ turn: Turn) -> UInt64 {
+    let drawn = turn.upTo(policy.reconnect.hintSpread)
+    guard let last = schedule.lastAttempt, turn.now < last + policy.reconnect.hintSpread else { return drawn }
+    return max(drawn, last + policy.reconnect.hintSpread - turn.now)
+  }
+
   private mutating func bringForward(from until: UInt64, _ turn: inout Turn) {
-    var at = max(turn.now + turn.upTo(policy.reconnect.hintSpread), schedule.notBefore)
+    var at = max(turn.now + hintDelay(turn), schedule.notBefore)
     if schedule.isSpent(at: turn.now, policy.reconnect), let last = schedule.lastAttempt {
       at = max(at, last + policy.reconnect.hintSpacing)
     }

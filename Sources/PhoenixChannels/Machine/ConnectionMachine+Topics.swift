@@ -169,6 +169,17 @@ extension ConnectionMachine {
     timers.arm(.rejoin(channels[index].topic), at: until, &turn)
   }
 
+  /// A person may have mended what denied a topic, and asks to try again.
+  mutating func retryDenied(_ turn: inout Turn) {
+    let at = turn.now + policy.reconnect.hintSpread
+    for channel in channels {
+      guard case .denied = channel.phase, let armed = timers.deadline(of: .rejoin(channel.topic)), armed > at else {
+        continue
+      }
+      timers.arm(.rejoin(channel.topic), at: at, &turn)
+    }
+  }
+
   /// A channel goes, so another one fits.
   private mutating func roomMade(_ turn: inout Turn) {
     guard joinsAwaitRoom else { return }

@@ -48,7 +48,7 @@ enum RefusalTables {
   private static func bodyText(_ body: String?) -> String? {
     guard let body, !body.isEmpty else { return nil }
     guard let json = try? JSONValue(parsing: body) else { return nil }
-    return (json["error"] ?? json["message"])?.stringValue
+    return (json["error"] ?? json["message"])?.stringValue.map(beginning)
   }
 
   // MARK: Closes
@@ -160,6 +160,7 @@ enum RefusalTables {
   private static let codesOfSentences: Set = ["UnableToReplayMessages"]
 
   static func join(reason: String) -> ChannelRefusal {
+    let reason = beginning(of: reason)
     let code = reason.split(separator: ":", maxSplits: 1).first.map(String.init) ?? ""
     if let (failureClass, scope) = codes[code] {
       return ChannelRefusal(report: FailureReport(failureClass, spelled(reason, or: code)), scope: scope)
@@ -169,6 +170,7 @@ enum RefusalTables {
 
   /// What is not in the tables passes by itself, and is counted.
   static func system(message: String) -> ChannelRefusal {
+    let message = beginning(of: message)
     let text = spelled(message, or: message.isEmpty ? "refused without a reason" : "refused")
     guard let match = sentences.first(where: { message.contains($0.0) }) else {
       return ChannelRefusal(report: FailureReport(.transient, text, isUnknown: true))
@@ -178,10 +180,15 @@ enum RefusalTables {
 
   /// An error of `postgres_changes`, which ends nothing.
   static func subscription(message: String) -> FailureReport {
-    FailureReport(.config, spelled(message, or: "Unable to subscribe"))
+    FailureReport(.config, spelled(beginning(of: message), or: "Unable to subscribe"))
   }
 
   // MARK: Words
+
+  /// What is known stands at the beginning, and a peer may send a megabyte.
+  private static func beginning(of text: String) -> String {
+    text.utf8.count <= 512 ? text : String(decoding: text.utf8.prefix(512), as: UTF8.self)
+  }
 
   /// What may be said of a peer's text: the code and the sentence in it that are known.
   /// - Parameter words: what it means, for a text that holds neither, and for none.

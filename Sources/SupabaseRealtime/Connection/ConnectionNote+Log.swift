@@ -6,10 +6,10 @@ extension ConnectionNote {
   func write(to log: HostLog, now: UInt64, server: String) {
     switch self {
     case .connecting(let attempt):
-      log.debug("realtime.connecting", ["server": .string(server), "attempt": .int(attempt)])
+      log.info("realtime.connecting", ["server": .string(server), "attempt": .int(attempt)])
     case .opened: log.info("realtime.open", ["server": .string(server)])
     case .lost(let report): log.warning("realtime.lost", report.fields)
-    case .waiting(let until): log.debug("realtime.waiting", ["seconds": Self.seconds(until, now)])
+    case .waiting(let until): log.info("realtime.waiting", ["seconds": Self.seconds(until, now)])
     case .suspended(let until): log.warning("realtime.suspended", ["seconds": Self.seconds(until, now)])
     case .awaitingCredentials: log.warning("realtime.awaiting_credentials")
     case .heartbeatMissed: log.warning("realtime.heartbeat_missed")

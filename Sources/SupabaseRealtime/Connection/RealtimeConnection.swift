@@ -41,6 +41,8 @@ public actor RealtimeConnection {
   private var timers: [TimerToken: any HostTimer] = [:]
   private var listeners: [UInt64: RealtimeSubscription.Listener] = [:]
   private var credentialsTask: Task<Void, Never>?
+  /// When the newest token ends, seconds since 1970, if it says so.
+  private var tokenEnd: Int64?
   private var stopWaiters: [CheckedContinuation<Void, Never>] = []
   /// Calls from any thread, in their order.
   private nonisolated let inbox = Locked(Inbox())
@@ -132,9 +134,11 @@ public actor RealtimeConnection {
   /// The newest state.
   public nonisolated var status: RealtimeStatus { observers.withLock { $0.status } }
 
-  /// The state now and after each change; counters alone are no change. A slow reader misses states in between.
+  /// The state now and after each change; counters and round trips alone are no change. A reader that is more than 1,000
+  /// changes behind misses the oldest.
   public nonisolated var statusUpdates: AsyncStream<RealtimeStatus> {
-    let (stream, continuation) = AsyncStream.makeStream(of: RealtimeStatus.self, bufferingPolicy: .bufferingNewest(1))
+    let (stream, continuation) = AsyncStream.makeStream(
+      of: RealtimeStatus.self, bufferingPolicy: .bufferingNewest(1_000))
     let id = observers.withLock { observers -> UInt64 in
       observers.lastStream += 1
       observers.streams[observers.lastStream] = continuation
@@ -189,6 +193,18 @@ public actor RealtimeConnection {
   // MARK: The machine
 
   private func feed(_ event: ConnectionEvent) {
+    if case .credentials(.token(let token)) = event { tokenEnd = UnverifiedToken(token)?.expiresAt }
+    if event.mayLeadToJoins, let end = tokenEnd, clock.wallMilliseconds / 1000 + Self.renewalMargin >= end {
+      tokenEnd = nil
+      handle(.credentials(.ending))
+    }
+    handle(event)
+  }
+
+  /// Seconds before its end from which a token is not joined with when another can be had.
+  private static let renewalMargin: Int64 = 60
+
+  private func handle(_ event: ConnectionEvent) {
     let effects = machine.handle(event, now: clock.now, jitter: jitter)
     for effect in effects { carryOut(effect) }
     publish()
@@ -317,10 +333,21 @@ extension RealtimeTransportEvent {
 }
 
 extension ConnectionStatus {
-  /// Equal but for the counters.
+  /// Equal but for what changes all the time.
   fileprivate func isSame(as other: ConnectionStatus) -> Bool {
     var copy = other
     copy.counters = counters
+    copy.lastRoundTrip = lastRoundTrip
     return copy == self
+  }
+}
+
+extension ConnectionEvent {
+  fileprivate var mayLeadToJoins: Bool {
+    switch self {
+    case .transport(_, .opened), .subscribe: true
+    case .timer(let token): if case .rejoin = token.kind { true } else { false }
+    default: false
+    }
   }
 }

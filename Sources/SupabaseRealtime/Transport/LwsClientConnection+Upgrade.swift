@@ -1,4 +1,5 @@
 import CLibwebsockets
+import HTTPClient
 
 /// The upgrade request and its answer. Loop thread only.
 extension LwsClientConnection {
@@ -42,7 +43,9 @@ extension LwsClientConnection {
     var text = [CChar](repeating: 0, count: 64)
     let length = lws_hdr_copy(wsi, &text, Int32(text.count), WSI_TOKEN_HTTP_RETRY_AFTER)
     guard length > 0 else { return nil }
-    return Int(String(decoding: text.prefix(Int(length)).map { UInt8(bitPattern: $0) }, as: UTF8.self))
+    return RetryAfter.seconds(
+      String(decoding: text.prefix(Int(length)).map { UInt8(bitPattern: $0) }, as: UTF8.self),
+      now: environment.clock.wallMilliseconds)
   }
 
   func refusalText(_ piece: UnsafeRawBufferPointer) {

@@ -1,25 +1,42 @@
 import HostKit
 import KizunaDoorbell
+import PhoenixChannels
 import SupabaseRealtime
 
 /// The lines `listen` prints: one JSON object each.
-enum ListenLines {
-  static func state(_ status: RealtimeStatus, now: UInt64, wallMilliseconds: Int64) -> String {
+struct ListenLines {
+  /// What the last line about the state said, but for its time.
+  private var last: [String: JSONValue] = [:]
+
+  /// - Returns: nil when the last line said the same.
+  mutating func state(_ status: RealtimeStatus, now: UInt64, wallMilliseconds: Int64) -> String? {
     var topics: [String: JSONValue] = [:]
-    for topic in status.topics { topics[topic.topic.name] = .string(name(of: topic.state)) }
+    for topic in status.topics { topics[topic.topic.name] = .string(Self.name(of: topic)) }
     var members: [String: JSONValue] = [
-      "event": "state", "time": .string(UTCTimestamp.text(milliseconds: wallMilliseconds)),
-      "state": .string(name(of: status.state)), "ready": .bool(status.isReady), "topics": .object(topics),
+      "event": "state", "state": .string(Self.name(of: status.state)), "ready": .bool(status.isReady),
+      "topics": .object(topics),
     ]
-    if let failure = status.lastFailure ?? status.topics.lazy.compactMap(\.lastFailure).first {
+    if !status.isReady, let failure = Self.failure(of: status) {
       members["class"] = .string(failure.failureClass.rawValue)
       members["reason"] = .string(failure.description)
     }
-    if status.attempt > 0 { members["attempt"] = .int(status.attempt) }
+    if !status.isReady, status.attempt > 0 { members["attempt"] = .int(status.attempt) }
+    guard members != last else { return nil }
+    last = members
+    members["time"] = .string(UTCTimestamp.text(milliseconds: wallMilliseconds))
     if let next = status.nextAttemptAt {
       members["retry_in_ms"] = .int(Int((next > now ? next - now : 0).inMilliseconds.rounded()))
     }
     return JSONWriter.text(.object(members))
+  }
+
+  /// What keeps it from being ready: a refused token before the end of a connection that was left for it.
+  private static func failure(of status: RealtimeStatus) -> FailureReport? {
+    let topics = status.topics.compactMap(\.lastFailure)
+    if status.state == .awaitingCredentials, let refusal = topics.first(where: { $0.failureClass == .auth }) {
+      return refusal
+    }
+    return status.lastFailure ?? topics.first
   }
 
   static func ring(_ ring: RealtimeRing, wallMilliseconds: Int64) -> String {
@@ -27,7 +44,7 @@ enum ListenLines {
       "event": "ring", "time": .string(UTCTimestamp.text(milliseconds: wallMilliseconds)),
       "topics": .array(ring.topics.map(JSONValue.string)), "cause": .string(ring.cause.name),
     ]
-    if case .broadcast(let event) = ring.cause { members["name"] = .string(event) }
+    if case .broadcast(let event) = ring.cause { members["name"] = .string(String(event.prefix(200))) }
     if ring.receivedAt > 0 { members["received_ns"] = .int(Int64(clamping: ring.receivedAt)) }
     return JSONWriter.text(.object(members))
   }
@@ -44,9 +61,9 @@ enum ListenLines {
     }
   }
 
-  private static func name(of state: RealtimeStatus.TopicState) -> String {
-    switch state {
-    case .idle: "idle"
+  private static func name(of topic: RealtimeStatus.Topic) -> String {
+    switch topic.state {
+    case .idle: topic.lastFailure?.failureClass == .auth ? "awaiting_credentials" : "idle"
     case .joining: "joining"
     case .joined: "joined"
     case .backingOff: "backing_off"

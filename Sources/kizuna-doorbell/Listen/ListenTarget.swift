@@ -12,8 +12,22 @@ struct ListenTarget {
   var topics: [String]
   /// Nil joins with the key alone.
   var credentials: (any RealtimeCredentials)?
-  /// Ends what the credentials need.
-  var close: @Sendable () async -> Void = {}
+  /// Tells the connection of new tokens, and ends what the credentials need when it is closed.
+  private var session: SupabaseSession?
+
+  init(realtime: RealtimeConfiguration, topics: [String]) {
+    self.realtime = realtime
+    self.topics = topics
+  }
+
+  /// Hands every new token to a connection, for as long as what it returns is kept.
+  func follow(_ connection: RealtimeConnection) async -> SessionSubscription? {
+    guard let session else { return nil }
+    await session.start()
+    return session.onToken { [weak connection] token in connection?.setAccessToken(token?.value) }
+  }
+
+  func close() async { await session?.stop() }
 
   static let options: [OptionSpecification] = [
     ConfigurationOption.option,
@@ -65,7 +79,7 @@ struct ListenTarget {
     } else if let configuration {
       let session = configuration.makeSession(http: http, stateFile: nil, log: log)
       target.credentials = ReportedCredentials(session: session, onFailure: onFailure)
-      target.close = { await session.stop() }
+      target.session = session
     }
     return target
   }

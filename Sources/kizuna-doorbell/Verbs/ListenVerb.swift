@@ -44,21 +44,27 @@ enum ListenVerb {
       }
     }
     let states = Task {
+      var lines = ListenLines()
       for await status in connection.statusUpdates {
-        let line = ListenLines.state(status, now: clock.now, wallMilliseconds: clock.wallMilliseconds)
-        if !StandardStreams.print(line) { continuation.yield(.asked) }
+        if let line = lines.state(status, now: clock.now, wallMilliseconds: clock.wallMilliseconds),
+          !StandardStreams.print(line)
+        {
+          continuation.yield(.asked)
+        }
         if status.isReady { wasReady.withLock { $0 = true } }
         guard !wasReady.withLock({ $0 }), let failure = ListenVerdict.failure(status) else { continue }
         continuation.yield(.failed(failure))
       }
     }
     connection.start()
+    let tokens = await target.follow(connection)
     var end = End.asked
     for await first in ends {
       end = first
       break
     }
     subscription.cancel()
+    tokens?.cancel()
     await connection.stop()
     states.cancel()
     await target.close()

@@ -24,6 +24,33 @@ import Testing
     #expect(driver.rules.violations == [])
   }
 
+  /// A token that ends within the minute is renewed before anything is joined with it.
+  @Test func d12_joinsWaitForTheSuccessorOfAnEndingToken() {
+    var driver = MachineDriver.joined(topics: ["a"], credentials: "one")
+    driver.feed(.failed("reset", isConfiguration: false))
+    driver.advance(1)
+    driver.forget()
+    driver.feed(.credentials(.ending))
+    driver.feed(.opened)
+    #expect(driver.joins().isEmpty)
+    #expect(driver.effects.filter { if case .requestCredentials(false) = $0 { true } else { false } }.count == 1)
+    driver.feed(.credentials(.token("two")))
+    #expect(driver.joins("a").map { $0.json?["access_token"] } == ["two"])
+    // Where there is no other one, it must do.
+    for update in [CredentialUpdate.unavailable, .token("two")] {
+      driver.acceptJoins()
+      driver.feed(.failed("reset", isConfiguration: false))
+      driver.advance(driver.reconnectIn ?? 0)
+      driver.forget()
+      driver.feed(.credentials(.ending))
+      driver.feed(.opened)
+      #expect(driver.joins().isEmpty)
+      driver.feed(.credentials(update))
+      #expect(driver.joins("a").map { $0.json?["access_token"] } == ["two"])
+    }
+    #expect(driver.rules.violations == [])
+  }
+
   @Test func d12_aTokenThatComesDuringAJoinFollowsIt() {
     var driver = MachineDriver.open(credentials: "one")
     driver.feed(.credentials(.token("two")))
@@ -247,6 +274,48 @@ import Testing
     driver.advance(122)
     driver.feed(.refused(status: 503, retryAfterSeconds: .max, body: nil))
     #expect((driver.reconnectIn ?? 0) <= 601)
+  }
+
+  /// However many hints come while credentials are refused, attempts and questions stay a moment apart.
+  @Test func d29_aFloodOfHintsIsNoFloodOfAttempts() {
+    var driver = MachineDriver.open(credentials: "t0")
+    driver.feed(.failed("x", isConfiguration: false))
+    driver.advance(60)
+    driver.forget()
+    var answered = driver.asks.count
+    for _ in 0..<200 {
+      driver.feed(.hint(.manual))
+      if driver.asks.count > answered {
+        answered = driver.asks.count
+        driver.feed(.credentials(.token("t\(answered)")))
+      }
+      if driver.status.state == .connecting { driver.feed(.refused(status: 401, retryAfterSeconds: nil, body: nil)) }
+      driver.advance(0.05)
+    }
+    // Ten seconds.
+    #expect(driver.connects > 2 && driver.connects <= 22)
+    #expect(driver.asks.count <= 22)
+    #expect(driver.rules.violations == [])
+  }
+
+  /// Whoever mended a policy need not wait for the slow probe.
+  @Test func d29_aPersonsHintTriesDeniedTopicsAgain() {
+    var driver = MachineDriver.open()
+    driver.refuse("a", "Unauthorized: You do not have permissions to read from this Channel topic: a")
+    driver.advance(20)
+    driver.forget()
+    driver.feed(.hint(.resume))
+    driver.answerHeartbeat()
+    driver.advance(5)
+    #expect(driver.joins("a").isEmpty)
+    for _ in 0..<20 {
+      driver.feed(.hint(.manual))
+      driver.answerHeartbeat()
+      driver.advance(0.04)
+    }
+    driver.advance(0.3)
+    #expect(driver.joins("a").count == 1)
+    #expect(driver.rules.violations == [])
   }
 
   @Test func d30_joinsWaitForTheUsersToken() {

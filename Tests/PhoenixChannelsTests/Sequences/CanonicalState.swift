@@ -36,7 +36,8 @@ struct CanonicalState: Hashable {
     (
       Credentials(required: true),
       [
-        "required", "token", "serial", "refusedSerial", "isWithdrawn", "isAsking", "freshAsked", "wantsFresh",
+        "required", "token", "serial", "refusedSerial", "isWithdrawn", "isEnding", "isAsking", "freshAsked",
+        "wantsFresh",
         "unavailableStreak",
       ], []
     ),
@@ -175,7 +176,8 @@ private struct Writer {
     write(text: credentials.token)
     write(credentials.refusedSerial.map { credentials.serial - $0 } ?? -1)
     for flag in [
-      credentials.required, credentials.isWithdrawn, credentials.isAsking, credentials.freshAsked,
+      credentials.required, credentials.isWithdrawn, credentials.isEnding, credentials.isAsking,
+      credentials.freshAsked,
       credentials.wantsFresh,
     ] {
       write(flag)

@@ -10,7 +10,7 @@ enum MachineStep: Sendable, Hashable {
   case hint(ConnectionHint)
   /// The token of that number.
   case token(Int)
-  case emptyToken, withdrawn, unavailable
+  case emptyToken, withdrawn, unavailable, ending
 
   // The transport.
   case opened
@@ -75,6 +75,7 @@ extension MachineStep {
     case .emptyToken: ".emptyToken"
     case .withdrawn: ".withdrawn"
     case .unavailable: ".unavailable"
+    case .ending: ".ending"
     case .opened: ".opened"
     case .failed(let isConfiguration): ".failed(isConfiguration: \(isConfiguration))"
     case .closed(let code): ".closed(\(Self.text(code)))"

@@ -107,6 +107,7 @@ struct SequenceGenerator {
     case 1: return .unavailable
     case 2: return .token(max(1, tokens))
     case 3: return below(4) == 0 ? .emptyToken : .unavailable
+    case 4: return .ending
     default:
       tokens += 1
       return .token(tokens)

@@ -52,6 +52,7 @@ struct SequenceRun {
     case .emptyToken: driver.feed(.credentials(.token("")))
     case .withdrawn: driver.feed(.credentials(.withdrawn))
     case .unavailable: driver.feed(.credentials(.unavailable))
+    case .ending: driver.feed(.credentials(.ending))
     case .opened: driver.feed(TransportEvent.opened)
     case .failed(let isConfiguration): driver.feed(TransportEvent.failed("gone", isConfiguration: isConfiguration))
     case .closed(let code): driver.feed(TransportEvent.closed(code: code, reason: ""))

@@ -223,6 +223,59 @@ import Testing
     subscription.cancel()
   }
 
+  /// A reader that sleeps meanwhile gets all of them afterwards, each once; answered heartbeats are none.
+  @Test func everyTransitionIsToldOnce() async throws {
+    let fixture = try ConnectionFixture()
+    let updates = fixture.connection.statusUpdates
+    let subscription = try fixture.listen("a")
+    fixture.connection.start()
+    await fixture.clock.settle { fixture.connection.status.isReady }
+    for _ in 0..<20 {
+      await fixture.clock.advance(by: .seconds(600))
+      fixture.transport.cut()
+      await fixture.clock.settle { !fixture.connection.status.isReady }
+      await fixture.clock.advance(by: .seconds(2))
+      await fixture.clock.settle { fixture.connection.status.isReady }
+    }
+    #expect(fixture.connection.status.counters.heartbeatsSent > 200)
+    await fixture.connection.stop()
+    var seen: [RealtimeStatus] = []
+    for await status in updates {
+      seen.append(status)
+      if status.state == .stopped, seen.contains(where: \.isReady) { break }
+    }
+    #expect(seen.indices.dropFirst().filter { seen[$0].isReady && !seen[$0 - 1].isReady }.count == 21)
+    // Once more when that has lasted so long that the failure before counts no more; the last one is stopped first.
+    #expect(seen.filter { $0.isReady && $0.lastFailure != nil }.count == 20)
+    #expect(seen.filter { $0.isReady && $0.lastFailure == nil }.count == 20)
+    #expect(seen.filter { $0.state == .connecting }.count == 21)
+    #expect(seen.filter { if case .backingOff = $0.state { true } else { false } }.count == 20)
+    subscription.cancel()
+  }
+
+  /// A token of an hour is renewed before a join that would come in its last minute.
+  @Test func aTokenThatEndsSoonIsRenewedBeforeAJoin() async throws {
+    let start = VirtualClock().wallMilliseconds / 1000
+    func token(_ number: Int64) -> String { TestToken.user("u", expiresAt: start + (number + 1) * 3600) }
+    let credentials = ScriptedCredentials(.token(token(0)), .token(token(1)))
+    let fixture = try ConnectionFixture(credentials: credentials)
+    let clock = fixture.clock
+    let subscription = try fixture.listen("a")
+    fixture.connection.start()
+    await clock.settle { fixture.connection.status.isReady }
+    for (wait, count) in [(1800.0, 1), (1750.0, 2)] {
+      await clock.advance(by: .seconds(wait))
+      fixture.transport.cut()
+      await clock.settle { !fixture.connection.status.isReady }
+      await clock.advance(by: .seconds(2))
+      await clock.settle { fixture.connection.status.isReady }
+      let joins = fixture.transport.sent("phx_join")
+      #expect(joins.last?.json?["access_token"] == .string(token(Int64(count - 1))))
+      #expect(credentials.questions.count == count)
+    }
+    subscription.cancel()
+  }
+
   @Test func aSuspendedHostProbesThePeer() async throws {
     let (fixture, subscription) = try await ConnectionFixture.joined("a")
     fixture.transport.setAnswersHeartbeats(false)

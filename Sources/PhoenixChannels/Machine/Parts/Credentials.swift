@@ -7,6 +7,8 @@ struct Credentials: Sendable {
   private(set) var serial = 0
   private(set) var refusedSerial: Int?
   private(set) var isWithdrawn = false
+  /// The token is about to end, and another was asked for.
+  private(set) var isEnding = false
   /// A request is out.
   var isAsking = false
   /// Fresh credentials were asked for since a token last proved good. Asking again would be spinning.
@@ -26,11 +28,12 @@ struct Credentials: Sendable {
   var areUseless: Bool { isWithdrawn || isRefused }
 
   /// A join may be sent.
-  var canJoin: Bool { !areUseless && (token != nil || !required) }
+  var canJoin: Bool { !areUseless && !isEnding && (token != nil || !required) }
 
   /// - Returns: whether this is another token than before.
   mutating func receive(_ token: String) -> Bool {
     isWithdrawn = false
+    isEnding = false
     guard token != self.token else { return false }
     self.token = token
     serial += 1
@@ -39,9 +42,19 @@ struct Credentials: Sendable {
 
   mutating func withdraw() {
     isWithdrawn = true
+    isEnding = false
     token = nil
     serial += 1
   }
+
+  /// - Returns: whether there is a token that is worth renewing.
+  mutating func end() -> Bool {
+    isEnding = required && token != nil && !areUseless
+    return isEnding
+  }
+
+  /// There is no other one now, so the old one must do: it may not have ended yet.
+  mutating func makeDo() { isEnding = false }
 
   /// The token of that serial was refused.
   mutating func refused(_ serial: Int) {
