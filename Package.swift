@@ -124,6 +124,8 @@ let package = Package(
     .library(name: "SupabaseSession", targets: ["SupabaseSession"]),
     .library(name: "PhoenixChannels", targets: ["PhoenixChannels"]),
     .library(name: "KizunaSyncTestSupport", targets: ["KizunaSyncTestSupport"]),
+    // Clocks, addresses and JSON, which the interfaces of the others speak of.
+    .library(name: "HostKit", targets: ["HostKit"]),
     .executable(name: "kizuna-doorbell", targets: ["kizuna-doorbell"]),
     .executable(name: "kizuna-localstack", targets: ["kizuna-localstack"]),
   ],

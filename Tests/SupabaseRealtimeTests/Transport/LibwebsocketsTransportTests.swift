@@ -47,6 +47,7 @@ struct LibwebsocketsTransportTests {
     #expect(!names.contains("origin"))
   }
 
+  /// D33.
   @Test func framesInTheSegmentOfThe101AreDelivered() async {
     let server = RawServer { peer in
       guard let request = peer.readRequest() else { return }
