@@ -93,18 +93,22 @@ public struct CommandProgram: Sendable {
 
   /// Runs the program with the process's arguments and ends the process.
   public func main() async -> Never {
-    exit(await run(Array(CommandLine.arguments.dropFirst())).rawValue)
+    ProcessEnd.exit(await run(Array(CommandLine.arguments.dropFirst())))
   }
 
   /// - Parameter arguments: without the program's name.
   public func run(_ arguments: [String]) async -> ExitCode {
     let parsed = Locked<Arguments?>(nil)
     let code = await outcome(arguments, parsed)
+    let isComplete = await StandardStreams.finish()
     // Who asked for a result and did not get it must not take it for a success; other failures were told already.
-    guard code == .ok || code == .workLeft, let reason = StandardStreams.lostOutput else { return code }
+    guard code == .ok || code == .workLeft else { return code }
+    guard isComplete else { return .interrupted }
+    guard let reason = StandardStreams.lostOutput else { return code }
     LogOutput.printFailure(
       "standard output could not be written: \(String(cString: strerror(reason))); the result is lost", .failure,
       program: name, arguments: parsed.withLock { $0 })
+    _ = await StandardStreams.finish()
     return .failure
   }
 

@@ -1,6 +1,5 @@
-import Glibc
-
-/// Writes log events to a file descriptor, one line each, each line with one `write`.
+/// Writes log events to standard error, one line each, each line with one `write`. Nobody who logs waits for the reader;
+/// while too much waits for it, the oldest lines are dropped, and `log.dropped` counts them.
 public struct LogOutput: Sendable {
   public enum Format: String, Sendable, CaseIterable { case text, json }
 
@@ -17,13 +16,21 @@ public struct LogOutput: Sendable {
       format: arguments.value("log-format").flatMap(Format.init) ?? .text)
   }
 
-  /// - Parameter descriptor: stays open and is not owned; the default is standard error.
+  /// A log on standard error, whose times are the clock's.
   public static func log(
-    minimum: HostLog.Level, format: Format, descriptor: Int32 = STDERR_FILENO, clock: any HostClock = SystemClock.shared
+    minimum: HostLog.Level, format: Format, clock: any HostClock = SystemClock.shared
+  ) -> HostLog {
+    log(minimum: minimum, format: format, to: StandardStreams.errors, clock: clock)
+  }
+
+  static func log(
+    minimum: HostLog.Level, format: Format, to output: OutputQueue, clock: any HostClock = SystemClock.shared
   ) -> HostLog {
     HostLog(minimum: minimum) { level, event, fields in
-      let line = render(format, level, event, fields, milliseconds: clock.wallMilliseconds)
-      StandardStreams.write(line, to: descriptor)
+      let milliseconds = clock.wallMilliseconds
+      output.add(event: render(format, level, event, fields, milliseconds: milliseconds)) { dropped in
+        render(format, .warning, "log.dropped", [("count", .int(dropped))], milliseconds: milliseconds)
+      }
     }
   }
 
@@ -35,14 +42,13 @@ public struct LogOutput: Sendable {
   public static func printFailure(_ message: String, _ code: ExitCode, program: String, arguments: Arguments?) {
     let isJSON = arguments?.value("log-format") == Format.json.rawValue
     for line in message.split(separator: "\n").map(String.init) {
-      guard isJSON else {
-        StandardStreams.printError("\(program): \(line)")
-        continue
-      }
-      StandardStreams.write(
-        render(
-          .json, .error, "command.failed", [("code", .int(Int(code.rawValue))), ("text", .string(line))],
-          milliseconds: SystemClock.shared.wallMilliseconds), to: STDERR_FILENO)
+      // The one line that must not be dropped.
+      StandardStreams.errors.add(
+        result: isJSON
+          ? render(
+            .json, .error, "command.failed", [("code", .int(Int(code.rawValue))), ("text", .string(line))],
+            milliseconds: SystemClock.shared.wallMilliseconds)
+          : "\(program): \(line)\n")
     }
   }
 

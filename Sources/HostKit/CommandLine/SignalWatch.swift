@@ -5,6 +5,8 @@ import Glibc
 public enum SignalWatch {
   /// Takes the signals away from their default action and calls `handler` for each, one after the other.
   ///
+  /// After `SIGTERM` and `SIGINT` the end of the process does not wait for readers of its output that stall.
+  ///
   /// Call it at most once in a process. `SIGPIPE` is ignored from then on; writes report the error instead.
   public static func start(_ signals: [Int32], _ handler: @escaping @Sendable (Int32) -> Void) {
     signal(SIGPIPE, SIG_IGN)
@@ -25,6 +27,7 @@ public enum SignalWatch {
         let count = read(reader, &number, 1)
         if count < 0, errno == EINTR { continue }
         guard count == 1 else { return }
+        if [SIGTERM, SIGINT].contains(Int32(number)) { StandardStreams.hurry() }
         handler(Int32(number))
       }
     }

@@ -1,35 +1,123 @@
 import Glibc
 
-/// Whole-line output to file descriptors, unbuffered, so that nothing is lost when a process is killed and lines of
-/// several threads do not mix.
+/// Whole-line output to standard output and standard error.
+///
+/// Nobody who writes waits: each stream has a queue and a thread (``OutputQueue``), so that a reader that stalls stops
+/// neither an event loop nor the end of the process. Lines of several threads do not mix, and those of one stream keep
+/// their order. What waits at the end is still written by ``ProcessEnd``, within a second if the reader stalls.
 public enum StandardStreams {
-  private static let lost = Locked<Int32?>(nil)
+  static let output = OutputQueue(descriptor: STDOUT_FILENO, name: "kizuna-stdout")
+  static let errors = OutputQueue(descriptor: STDERR_FILENO, name: "kizuna-stderr")
+
+  private static let isStopping = Locked(false)
+  /// The readers were waited for, and did not take everything.
+  private static let isGivenUp = Locked(false)
 
   /// Why a line for standard output was lost although somebody wants to read it, an `errno`: the disk is full, for one.
   /// Nil while nothing was lost, also when the reader of a pipe has gone away, as `head` does.
-  public static var lostOutput: Int32? { lost.withLock { $0 } }
+  public static var lostOutput: Int32? { output.loss }
 
-  /// One line on standard output. False when it was lost; see ``lostOutput``.
-  @discardableResult
-  public static func print(_ line: String) -> Bool {
-    guard let reason = failure(ofWriting: line + "\n", to: STDOUT_FILENO) else { return true }
-    if reason != EPIPE { lost.withLock { $0 = $0 ?? reason } }
-    return false
+  /// Calls `handler` for each line of standard output that cannot be written, also because its reader has gone away.
+  /// It runs on the thread that writes, must be short, and replaces the handler before it.
+  public static func onLostOutput(_ handler: @escaping @Sendable () -> Void) {
+    output.onLoss(handler)
   }
 
-  /// One line on standard error.
+  /// A result on standard output: one line, or several. It is never dropped.
+  public static func print(_ line: String) {
+    output.add(result: line + "\n")
+  }
+
+  /// One of a stream of lines on standard output that never ends. While too much waits for the reader, the oldest lines
+  /// are dropped.
+  /// - Parameter notice: the line that stands in the place of those that were dropped, if this is the last of them.
+  public static func printEvent(_ line: String, orTell notice: @escaping @Sendable (_ dropped: Int) -> String) {
+    output.add(event: line + "\n") { notice($0) + "\n" }
+  }
+
+  /// One line on standard error. While too much waits for the reader, the oldest lines are dropped.
   public static func printError(_ line: String) {
-    write(line + "\n", to: STDERR_FILENO)
+    errors.add(event: line + "\n") { "\(Counted.of($0, "line")) dropped, since nobody read them\n" }
   }
 
-  /// False when the descriptor took less than all of it.
+  /// Writes to a descriptor of the caller's, and waits until it takes everything.
+  /// - Returns: false when the descriptor took less than all of it.
   @discardableResult
   public static func write(_ text: String, to descriptor: Int32) -> Bool {
     failure(ofWriting: text, to: descriptor) == nil
   }
 
+  /// From now on the readers are waited for only a moment: the process was told to stop.
+  static func hurry() {
+    isStopping.withLock { $0 = true }
+  }
+
+  /// Waits until everything is written. A reader of events that stalls is given up after a moment; a result is waited
+  /// for until the process is told to stop.
+  /// - Returns: whether all results were written, or lost for a reason that ``lostOutput`` tells.
+  static func finish() async -> Bool {
+    let idle = Locked(false)
+    await withCheckedContinuation { continuation in
+      let isOver = Locked(false)
+      let end = { @Sendable () -> Void in
+        let isFirst = isOver.withLock { isOver -> Bool in
+          defer { isOver = true }
+          return !isOver
+        }
+        if isFirst { continuation.resume() }
+      }
+      whenIdle {
+        idle.withLock { $0 = true }
+        end()
+      }
+      if !idle.withLock({ $0 }) { wait(OutputPatience(progress: progress), until: isOver, end) }
+    }
+    if idle.withLock({ $0 }) { return true }
+    isGivenUp.withLock { $0 = true }
+    return !output.holdsResults
+  }
+
+  private static func wait(
+    _ patience: OutputPatience, until isOver: Locked<Bool>, _ end: @escaping @Sendable () -> Void
+  ) {
+    SystemClock.shared.schedule(after: OutputPatience.interval) {
+      if isOver.withLock({ $0 }) { return }
+      var patience = patience
+      let goesOn = patience.goesOn(
+        progress: progress, holdsResults: output.holdsResults, isStopping: isStopping.withLock { $0 })
+      if goesOn { wait(patience, until: isOver, end) } else { end() }
+    }
+  }
+
+  /// The same for ``ProcessEnd``: on the thread of the caller, and for one interval only.
+  static func finishNow() {
+    if isGivenUp.withLock({ $0 }) { return }
+    let over = Signal()
+    let idle = Locked(false)
+    whenIdle {
+      idle.withLock { $0 = true }
+      over.raise()
+    }
+    // A timer of the clock's would not do: its thread may be the one that exits.
+    if !idle.withLock({ $0 }) {
+      HostThread.detach(name: "kizuna-exit") {
+        // Not interrupted: the thread lets no signal through.
+        var interval = timespec(tv_sec: 0, tv_nsec: Int(OutputPatience.interval))
+        nanosleep(&interval, nil)
+        over.raise()
+      }
+    }
+    over.wait()
+  }
+
+  private static var progress: Int { output.progress + errors.progress }
+
+  private static func whenIdle(_ handler: @escaping @Sendable () -> Void) {
+    output.whenIdle { errors.whenIdle(handler) }
+  }
+
   /// - Returns: an `errno`, nil when everything was written.
-  private static func failure(ofWriting text: String, to descriptor: Int32) -> Int32? {
+  static func failure(ofWriting text: String, to descriptor: Int32) -> Int32? {
     var text = text
     return text.withUTF8 { bytes in
       var done = 0

@@ -11,7 +11,7 @@ struct BenchFolder: Sendable {
     let folder = try BenchFolder()
     ProcessSignals.shared.onStop {
       removeAll()
-      exit(ExitCode.interrupted.rawValue)
+      ProcessEnd.exit(.interrupted)
     }
     do {
       let result = try await body(folder)

@@ -44,7 +44,7 @@ struct StackChild: Sendable {
     ProcessSignals.shared.onStop {
       stack.process.send(signal: SIGTERM)
       BenchFolder.removeAll()
-      exit(ExitCode.interrupted.rawValue)
+      ProcessEnd.exit(.interrupted)
     }
     do {
       let result = try await body(stack)

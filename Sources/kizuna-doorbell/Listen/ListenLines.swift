@@ -49,6 +49,13 @@ struct ListenLines {
     return JSONWriter.text(.object(members))
   }
 
+  /// Stands for lines that were dropped while nobody read them.
+  static func dropped(_ count: Int, wallMilliseconds: Int64) -> String {
+    JSONWriter.text([
+      "event": "dropped", "time": .string(UTCTimestamp.text(milliseconds: wallMilliseconds)), "count": .int(count),
+    ])
+  }
+
   private static func name(of state: RealtimeStatus.State) -> String {
     switch state {
     case .stopped: "stopped"

@@ -8,7 +8,7 @@ final class ProcessSignals: Sendable {
   static let shared = ProcessSignals()
 
   private struct Handlers {
-    var stop: @Sendable () -> Void = { exit(ExitCode.interrupted.rawValue) }
+    var stop: @Sendable () -> Void = { ProcessEnd.exit(.interrupted) }
     var wake: @Sendable () -> Void = {}
   }
 
@@ -35,7 +35,7 @@ final class ProcessSignals: Sendable {
   func stopped() async {
     await withCheckedContinuation { continuation in
       onStop {
-        ProcessSignals.shared.onStop { exit(ExitCode.interrupted.rawValue) }
+        ProcessSignals.shared.onStop { ProcessEnd.exit(.interrupted) }
         continuation.resume()
       }
     }

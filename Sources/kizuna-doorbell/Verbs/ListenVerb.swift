@@ -34,22 +34,24 @@ enum ListenVerb {
     let connection = RealtimeConnection(
       target.realtime, transport: parts.realtime, credentials: target.credentials, log: log)
     ProcessSignals.shared.onStop { continuation.yield(.asked) }
+    // Nobody is left to listen for.
+    StandardStreams.onLostOutput { continuation.yield(.asked) }
     ProcessSignals.shared.onWake { connection.hint(.manual) }
     let clock = SystemClock.shared
 
     let subscription = try connection.subscribe(topics: target.topics) { ring in
-      // The line is written on the transport's thread, so that lines have the order of the frames.
-      if !StandardStreams.print(ListenLines.ring(ring, wallMilliseconds: clock.wallMilliseconds)) {
-        continuation.yield(.asked)
+      // On the transport's thread, so that lines have the order of the frames; it does not wait for who reads them.
+      let time = clock.wallMilliseconds
+      StandardStreams.printEvent(ListenLines.ring(ring, wallMilliseconds: time)) { count in
+        ListenLines.dropped(count, wallMilliseconds: time)
       }
     }
     let states = Task {
       var lines = ListenLines()
       for await status in connection.statusUpdates {
-        if let line = lines.state(status, now: clock.now, wallMilliseconds: clock.wallMilliseconds),
-          !StandardStreams.print(line)
-        {
-          continuation.yield(.asked)
+        let time = clock.wallMilliseconds
+        if let line = lines.state(status, now: clock.now, wallMilliseconds: time) {
+          StandardStreams.printEvent(line) { count in ListenLines.dropped(count, wallMilliseconds: time) }
         }
         if status.isReady { wasReady.withLock { $0 = true } }
         guard !wasReady.withLock({ $0 }), let failure = ListenVerdict.failure(status) else { continue }

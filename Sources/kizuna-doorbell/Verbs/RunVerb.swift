@@ -1,4 +1,3 @@
-import Glibc
 import HostKit
 import KizunaDoorbell
 
@@ -22,13 +21,13 @@ enum RunVerb {
     // Stopping is the usual end of a service, also while it waits for a server that does not answer its sign-in.
     ProcessSignals.shared.onStop {
       log.info("gateway.stopped")
-      exit(ExitCode.ok.rawValue)
+      ProcessEnd.exit(.ok)
     }
     try await gateway.start(isWokenByHangup: true)
     let end = await firstEnd(of: gateway)
     let watchdog = SystemClock.shared.schedule(after: stopDeadline) {
       log.warning("gateway.stop_overdue")
-      exit((end?.exitCode ?? .ok).rawValue)
+      ProcessEnd.exit(end?.exitCode ?? .ok)
     }
     await gateway.stop()
     watchdog.cancel()
@@ -40,7 +39,7 @@ enum RunVerb {
   private static func firstEnd(of gateway: Gateway) async -> GatewayError? {
     let (ends, continuation) = AsyncStream.makeStream(of: GatewayError?.self)
     ProcessSignals.shared.onStop {
-      ProcessSignals.shared.onStop { exit(ExitCode.interrupted.rawValue) }
+      ProcessSignals.shared.onStop { ProcessEnd.exit(.interrupted) }
       continuation.yield(nil)
     }
     gateway.onEnd { continuation.yield($0) }

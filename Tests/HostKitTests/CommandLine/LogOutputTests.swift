@@ -1,4 +1,3 @@
-import Glibc
 import Testing
 
 @testable import HostKit
@@ -19,21 +18,43 @@ import Testing
     #expect(try JSONValue(parsing: line)["rows"] == 3)
   }
 
-  @Test func writesOnlyWhatIsImportantEnough() throws {
-    var ends: [Int32] = [0, 0]
-    pipe(&ends)
-    let log = LogOutput.log(minimum: .warning, format: .text, descriptor: ends[1])
+  @Test func writesOnlyWhatIsImportantEnough() async {
+    let pipe = TestPipe()
+    let queue = OutputQueue(descriptor: pipe.writer, name: "test-log")
+    let log = LogOutput.log(minimum: .warning, format: .text, to: queue)
     log.info("hidden")
     log.warning("shown")
     log.error("shown.too", ["n": 1])
-    close(ends[1])
-    var bytes = [UInt8](repeating: 0, count: 4096)
-    let count = read(ends[0], &bytes, bytes.count)
-    close(ends[0])
-    let lines = String(decoding: bytes[0..<count], as: UTF8.self).split(separator: "\n")
+    await queue.idle()
+    let lines = pipe.lines { $0.contains("shown.too") }
     #expect(lines.count == 2)
     #expect(lines[0].hasSuffix("warning shown"))
     #expect(lines[1].hasSuffix("error shown.too n=1"))
+  }
+
+  /// Nobody reads for a while: the log goes on, and says what is missing where it is missing.
+  @Test func countsWhatNobodyRead() async throws {
+    let pipe = TestPipe()
+    let log = LogOutput.log(
+      minimum: .debug, format: .json,
+      to: OutputQueue(descriptor: pipe.writer, name: "test-log", limits: .init(lines: 10)))
+    let count = 5000
+    for index in 0..<count { log.debug("test.event", ["index": .int(index)]) }
+    var next = 0
+    var notices = 0
+    for line in pipe.lines(until: { $0.contains("\"index\":\(count - 1)}") }) {
+      let event = try JSONValue(parsing: line)
+      if event["event"] == "log.dropped" {
+        #expect(event["level"] == "warning")
+        next += try #require(event["count"]?.intValue)
+        notices += 1
+      } else {
+        #expect(event["index"] == .int(next))
+        next += 1
+      }
+    }
+    #expect(next == count)
+    #expect(notices > 0)
   }
 
   @Test func theOptionsChooseLevelAndFormat() throws {
