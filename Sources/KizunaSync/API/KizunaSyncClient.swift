@@ -264,13 +264,6 @@ public final class KizunaSyncClient: @unchecked Sendable {  // everything mutabl
     return []
   }
 
-  /// Ends capture on all tables and refuses every write to them, of any process, so that an app can drop a column of its
-  /// own table: SQLite refuses that while a trigger names the column. Call ``dispose()`` next, change the schema, and
-  /// ``create(_:)`` again, which turns capture on.
-  public func turnCaptureOff() async throws {
-    try await engine().turnCaptureOff()
-  }
-
   // MARK: Events and journals
 
   /// Calls `handler` for every event, in order, on one thread the client owns. The handler may call the client back; one

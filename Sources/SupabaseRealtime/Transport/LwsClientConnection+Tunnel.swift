@@ -37,7 +37,7 @@ extension LwsClientConnection {
   func enterTunnel(_ wsi: OpaquePointer) {
     let descriptor = lws_get_socket_fd(wsi)
     if let tunnelDescriptor, kd_replace_descriptor(descriptor, tunnelDescriptor) >= 0 { return closeTunnelDescriptor() }
-    shutdown(descriptor, Int32(SHUT_RDWR))
+    ProxyTunnel.hangUp(descriptor)
     fail(Self.notHandedOver)
   }
 
@@ -48,5 +48,13 @@ extension LwsClientConnection {
   private func closeTunnelDescriptor() {
     if let tunnelDescriptor { Glibc.close(tunnelDescriptor) }
     tunnelDescriptor = nil
+  }
+}
+
+extension ProxyTunnel {
+  /// Wakes whoever reads or writes there, and tells the peer. (Here, because the constant is only seen beside
+  /// CLibwebsockets when everything is optimised together.)
+  static func hangUp(_ descriptor: Int32) {
+    shutdown(descriptor, Int32(SHUT_RDWR))
   }
 }

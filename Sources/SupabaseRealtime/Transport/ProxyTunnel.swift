@@ -22,7 +22,7 @@ final class ProxyTunnel: Sendable {
   func cancel() {
     state.withLock { state in
       state.isCancelled = true
-      if let descriptor = state.descriptor { shutdown(descriptor, Int32(SHUT_RDWR)) }
+      if let descriptor = state.descriptor { Self.hangUp(descriptor) }
     }
   }
 
