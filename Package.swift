@@ -109,10 +109,12 @@ let userCodeTargets: [Target] = [
 ]
 
 let tools: [Target] = [
+  // A PostgreSQL cluster for the time of a test run.
+  .target(name: "PostgresTestSupport", dependencies: ["HostKit"], path: "Tests/PostgresTestSupport"),
   // Not a product: `Scripts/soak` runs it.
   .executableTarget(
     name: "kizuna-soak", dependencies: ["CSQLite", "HostKit", "KizunaSyncTestSupport", "LocalStack", "SyncServer"],
-    path: "Tests/Soak")
+    path: "Tests/Soak"),
 ]
 
 let package = Package(
