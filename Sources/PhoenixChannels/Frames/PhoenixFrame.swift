@@ -10,6 +10,8 @@ public struct PhoenixFrame: Sendable, Hashable {
   public var topic: String
   public var event: String
   public var payload: Payload
+  /// The references came as numbers, and go as numbers: a server echoes the type it was sent. Set by the server's half.
+  public var hasNumericReferences = false
 
   public enum Payload: Sendable, Hashable {
     case json(JSONValue)

@@ -43,7 +43,7 @@ public struct PhoenixSerializer: Sendable, Hashable {
   public func decode(_ message: PhoenixMessage) throws(PhoenixDecodingError) -> PhoenixFrame {
     switch (version, message) {
     case (.v1, .text(let text)): try TextFrames.decodeV1(text, side)
-    case (.v2, .text(let text)): try TextFrames.decodeV2(text)
+    case (.v2, .text(let text)): try TextFrames.decodeV2(text, side)
     case (.v2, .binary(let bytes)): try BinaryFrames.decode(bytes, side)
     case (.v1, .binary): throw .binaryNeedsVersion2
     }

@@ -45,7 +45,7 @@ extension ConnectionMachine {
       credentials.makeDo()
       guard plan != .stopped else { return }
       let delay = Backoff.delay(
-        base: policy.join.backoffBase, factor: 2, cap: policy.join.backoffCap,
+        base: policy.join.backoffBase, factor: policy.join.backoffFactor, cap: policy.join.backoffCap,
         failuresBefore: credentials.unavailableStreak)
       credentials.unavailableStreak += 1
       timers.arm(.credentials, at: turn.now + turn.upperHalf(delay), &turn)

@@ -55,7 +55,7 @@ extension ConnectionMachine {
 
   mutating func answerOverdue(since deadline: UInt64, _ turn: inout Turn) {
     // A timer that fires late tells that this process slept; the answer may lie unread in the socket.
-    if turn.now >= deadline + .seconds(2) {
+    if turn.now >= deadline + policy.heartbeat.latenessOfSleep {
       heartbeat.grantGrace(at: turn.now, within: policy.heartbeat.probeDeadline)
       return
     }

@@ -34,7 +34,8 @@ extension ConnectionMachine {
     if case .joining(_, let sentAt) = channels[index].phase { joinSentAt = sentAt }
     timers.cancel(.join(topic), &turn)
     serverQueue.leave(
-      joinRef: joinRef, leaveRef: leaveRef, joinSentAt: joinSentAt, until: turn.now + policy.join.deadline)
+      joinRef: joinRef, leaveRef: leaveRef, joinSentAt: joinSentAt, until: turn.now + policy.join.deadline,
+      remembering: policy.join.maximumRemembered)
     channels[index].phase = .idle
     let frame = PhoenixFrame(
       joinRef: joinRef, ref: leaveRef, topic: topic.wireName, event: PhoenixFrame.Name.leave, [:])
@@ -162,7 +163,8 @@ extension ConnectionMachine {
       failureClass == .limit
       ? policy.join.backoffCap
       : Backoff.delay(
-        base: policy.join.backoffBase, factor: 2, cap: policy.join.backoffCap, failuresBefore: channels[index].streak)
+        base: policy.join.backoffBase, factor: policy.join.backoffFactor, cap: policy.join.backoffCap,
+        failuresBefore: channels[index].streak)
     channels[index].streak += 1
     let until = turn.now + turn.upperHalf(delay)
     channels[index].phase = .backingOff(until: until)

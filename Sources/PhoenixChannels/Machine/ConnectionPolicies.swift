@@ -40,6 +40,9 @@ public struct HeartbeatPolicy: Sendable, Hashable {
   public var deadline: UInt64 = .seconds(10)
   /// Nanoseconds the answer may take after a hint that the host or its network changed.
   public var probeDeadline: UInt64 = .seconds(5)
+  /// A deadline that is noticed so late tells that this process slept, so the answer may lie unread and gets
+  /// `probeDeadline` once more, nanoseconds.
+  public var latenessOfSleep: UInt64 = .seconds(2)
 
   public init() {}
 }
@@ -50,8 +53,12 @@ public struct JoinPolicy: Sendable, Hashable {
   public var deadline: UInt64 = .seconds(25)
   /// Joins that may be unanswered at once after one was accepted. Before that, and after a refusal, it is one.
   public var maximumOutstanding = 4
-  /// Delay before a refused or closed topic is joined again, nanoseconds; drawn from [d/2, d], doubling up to `backoffCap`.
+  /// Delay before a refused or closed topic is joined again, nanoseconds; drawn from [d/2, d]. Also between questions for
+  /// credentials that were not to be had.
   public var backoffBase: UInt64 = .seconds(1)
+  /// What that delay is multiplied with after each failure.
+  public var backoffFactor: Double = 2
+  /// Longest of these delays, nanoseconds.
   public var backoffCap: UInt64 = .seconds(30)
   /// Failed joins of one topic in a row, of the classes transient and limit, after which the connection is replaced.
   public var failuresBeforeReplacing = 20
@@ -59,6 +66,9 @@ public struct JoinPolicy: Sendable, Hashable {
   public var replacementSpacing: UInt64 = .seconds(600)
   /// Nanoseconds after the first accepted join until the subscribers are rung, even if other joins are still out.
   public var ringDelay: UInt64 = .seconds(1)
+  /// Joins that were given up and leaves that a connection remembers, because their answers may still come. The oldest are
+  /// forgotten first.
+  public var maximumRemembered = 256
 
   public init() {}
 }

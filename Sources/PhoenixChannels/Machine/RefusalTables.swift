@@ -30,6 +30,12 @@ enum RefusalTables {
       return result
     case 400: return refusal(.config, "the server did not take it for an upgrade")
     case 404: return refusal(.config, "no such project")
+    case 100...199:
+      // libwebsockets takes an interim answer for the final one and never sees the 101 behind it. No Realtime server sends
+      // one, since none was asked for; a proxy that does will mostly not do so again.
+      return UpgradeRefusal(
+        report: FailureReport(
+          .transient, "an interim answer came first, which is not understood", status: status, isUnknown: true))
     case 408, 425: return refusal(.transient, "the server asked to try again")
     case 414, 431: return refusal(.config, "the key is too long for the request")
     case 429: return refusal(.limit, "too many connections or joins")

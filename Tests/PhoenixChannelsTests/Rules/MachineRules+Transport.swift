@@ -2,6 +2,9 @@ import HostKit
 import PhoenixChannels
 
 /// Rules 1, 2 and 8: one transport, one reconnect, one join; and something always leads on.
+///
+/// A topic is joined from the answer to its join until the server ends the channel, the transport is gone, or nobody
+/// wants it any more. Nothing else takes it out of service, so none is joined twice on one transport.
 extension MachineRules {
   mutating func checkTransport(_ step: Step) {
     let kinds = step.timers.map(\.token.kind)
@@ -48,6 +51,10 @@ extension MachineRules {
     }
     let joining = topics.filter { $0.state == .joining }.map(\.topic)
     if outstanding.count != joining.count { violate("\(outstanding.count) joins are out for \(joining)") }
+    let joined = topics.filter { $0.state == .joined }.map(\.topic.wireName)
+    if Set(joined) != Set(standing.keys) {
+      violate("joined are \(joined.sorted()), by what was said and done \(standing.keys.sorted())")
+    }
     let isReady = state == .open && !topics.isEmpty && topics.allSatisfy { $0.state == .joined }
     if step.after.isReady != isReady { violate("ready is not what the topics say") }
     for case .join(let topic) in kinds where !joining.contains(topic) {

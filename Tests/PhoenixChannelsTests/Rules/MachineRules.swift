@@ -18,6 +18,8 @@ struct MachineRules {
   var outstanding: [String: String] = [:]
   /// Reference of the newest join of each topic on this transport.
   var newestJoins: [String: String] = [:]
+  /// Joins that were accepted and have not ended since, by topic: what a topic is joined by. Without a cause none ends.
+  var standing: [String: String] = [:]
   /// Numbers of the tokens that the joins on this transport carried, by reference.
   var joinTokens: [String: Int] = [:]
   /// Joins that were given up: until then the server may be busy with them.
@@ -170,10 +172,11 @@ struct MachineRules {
       if let ref = frame.ref, ref == heartbeats.last { heartbeats = [] }
       return
     }
-    if frame.event == "phx_close" || frame.event == "phx_error", let joinRef = frame.joinRef ?? frame.ref,
-      outstanding[joinRef] == frame.topic
-    {
-      outstanding[joinRef] = nil
+    if frame.event == "phx_close" || frame.event == "phx_error" {
+      // Who names no join means one that was accepted.
+      let joinRef = frame.joinRef ?? frame.ref ?? standing[frame.topic]
+      if let joinRef, outstanding[joinRef] == frame.topic { outstanding[joinRef] = nil }
+      if standing[frame.topic] == joinRef { standing[frame.topic] = nil }
     }
     guard frame.event == "phx_reply", let ref = frame.ref, let topic = outstanding[ref], topic == frame.topic,
       frame.joinRef == nil || frame.joinRef == ref
@@ -181,6 +184,7 @@ struct MachineRules {
     outstanding[ref] = nil
     if frame.replyStatus == "ok" {
       unrung[topic] = step.now
+      standing[topic] = ref
       isRefused = false
       freshAsks = 0
     } else if policy.usesCredentials, joinTokens[ref] == tokenNumber,
@@ -200,6 +204,7 @@ struct MachineRules {
   private mutating func leaveTransport() {
     outstanding = [:]
     newestJoins = [:]
+    standing = [:]
     joinTokens = [:]
     heartbeats = []
     busyUntil = 0
@@ -241,6 +246,7 @@ struct MachineRules {
     switch frame.event {
     case "phx_join":
       if outstanding.values.contains(frame.topic) { violate("two joins of \(frame.topic)") }
+      if standing[frame.topic] != nil { violate("joins \(frame.topic) again, which is joined") }
       if frame.joinRef != ref { violate("a join whose references differ") }
       outstanding[ref] = frame.topic
       newestJoins[frame.topic] = ref
@@ -249,6 +255,7 @@ struct MachineRules {
       if let joinRef = frame.joinRef, outstanding.removeValue(forKey: joinRef) != nil {
         busyUntil = max(busyUntil, step.now + policy.join.deadline)
       }
+      if standing[frame.topic] == frame.joinRef { standing[frame.topic] = nil }
       if frame.joinRef != newestJoins[frame.topic] { violate("leaves another join than the newest") }
     case "heartbeat": heartbeats.append(ref)
     default: break

@@ -13,9 +13,11 @@ struct ServerQueue: Sendable {
   }
   private(set) var entries: [Entry] = []
 
-  mutating func leave(joinRef: String, leaveRef: String, joinSentAt: UInt64?, until: UInt64) {
-    // A peer that answers nothing must not make this grow.
-    if entries.count >= 256 { entries.removeFirst() }
+  /// - Parameter maximum: entries to keep; a peer that answers nothing must not make this grow.
+  mutating func leave(
+    joinRef: String, leaveRef: String, joinSentAt: UInt64?, until: UInt64, remembering maximum: Int
+  ) {
+    if entries.count >= max(1, maximum) { entries.removeFirst() }
     entries.append(Entry(joinRef: joinRef, leaveRef: leaveRef, joinSentAt: joinSentAt, until: until))
   }
 
