@@ -19,6 +19,9 @@ let sources: [Target] = [
   .target(name: "PhoenixChannels", dependencies: ["HostKit"]),
   .target(name: "HTTPClient", dependencies: ["CCurl", "CLinux", "HostKit"]),
   .target(name: "SyncServer", dependencies: ["HostKit"]),
+  .target(
+    name: "ServerPack", dependencies: ["HostKit"],
+    resources: [.embedInCode("Resources/migration.sql"), .embedInCode("Resources/deprovision.sql")]),
 
   .target(
     name: "SupabaseRealtime", dependencies: ["CLibwebsockets", "CLinux", "HostKit", "HTTPClient", "PhoenixChannels"]),
@@ -44,7 +47,7 @@ let sources: [Target] = [
     name: "kizuna-doorbell",
     dependencies: [
       "CCurl", "CIngestFloor", "CLibwebsockets", "CSQLite", "HostKit", "HTTPClient", "KizunaDoorbell", "KizunaSync",
-      "PhoenixChannels", "SupabaseRealtime", "SupabaseSession",
+      "PhoenixChannels", "ServerPack", "SupabaseRealtime", "SupabaseSession",
     ]),
   .executableTarget(name: "kizuna-localstack", dependencies: ["HostKit", "LocalStack", "SyncServer"]),
   // A measurement of the connection's policies; no product of the package.

@@ -9,7 +9,7 @@ enum Program {
     let program = CommandProgram(
       name: "kizuna-doorbell", summary: "Keeps a local SQLite replica of Supabase tables, near real time.",
       verbs: [RunVerb.command, SyncVerb.command, StatusVerb.command] + OutboxVerbs.commands
-        + CaptureVerbs.commands + [ResetVerb.command, ListenVerb.command, DoctorVerb.command]
+        + CaptureVerbs.commands + [ResetVerb.command, ListenVerb.command, DoctorVerb.command, ProvisionVerb.command]
         + [BenchVerb.command, IngestBenchVerb.command, WritesBenchVerb.command],
       explain: Failures.explain)
     await program.main()

@@ -28,6 +28,15 @@ public struct TestDatabase: Sendable {
     return ending.output
   }
 
+  /// Runs SQL and returns what the server says besides results: notices, and whatever its log sends to the client.
+  public func messages(_ sql: String, user: String = "postgres") async throws -> [String] {
+    let file = try Self.write(sql)
+    defer { unlink(file) }
+    let ending = try await psql(["--file=\(file)"], user: user).ending()
+    guard ending.code == 0 else { throw SQLFailure(ending.errors) }
+    return ending.errors
+  }
+
   /// A connection that stays open between statements.
   public func session(user: String = "postgres") throws -> SQLSession {
     try SQLSession(self, user: user)

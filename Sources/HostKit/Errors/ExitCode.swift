@@ -5,7 +5,7 @@ public enum ExitCode: Int32, Sendable, CaseIterable {
   case failure = 1
   /// The command line was wrong.
   case usage = 2
-  /// Everything went well, but writes are left in the queue or were refused.
+  /// Everything went well, but writes are left in the queue or were refused, or a database is not as provisioned.
   case workLeft = 3
   /// The configuration was wrong.
   case configuration = 4
@@ -28,7 +28,7 @@ public enum ExitCode: Int32, Sendable, CaseIterable {
     case .ok: "everything was done"
     case .failure: "failed, for a reason without a code of its own"
     case .usage: "the command line is wrong"
-    case .workLeft: "writes are left in the queue, or the server refused some"
+    case .workLeft: "writes are left in the queue, the server refused some, or a database is not as provisioned"
     case .configuration: "the configuration is wrong"
     case .authentication: "the server refused the credentials"
     case .locked: "another process holds the database"

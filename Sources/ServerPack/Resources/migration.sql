@@ -6,6 +6,8 @@
 -- call. Rows of the app are read and written only by the functions that belong to kizunasync_rows, a role without
 -- privileges of its own that is a member of `authenticated` and under row-level security.
 
+set local client_min_messages = warning;
+
 do $$
 begin
   if current_setting('server_version_num')::int < 150000 then
@@ -71,6 +73,13 @@ create table if not exists kizunasync.horizon (
 );
 insert into kizunasync.horizon default values on conflict do nothing;
 
+-- One row: which release of the pack this is, and a digest of its functions.
+create table if not exists kizunasync.installation (
+  only_row boolean primary key default true check (only_row),
+  pack text not null,
+  functions text not null
+);
+
 create table if not exists kizunasync.tables (
   table_name text collate "C" primary key,
   key_columns text[] not null,
@@ -95,7 +104,8 @@ create table if not exists kizunasync.changes (
   bucket text collate "C",
   deleted_at timestamptz
 );
-create unique index if not exists changes_seq on kizunasync.changes (seq);
+-- For the horizon. Upside down, so that nothing reads a page by it, past the entries of other buckets.
+create unique index if not exists changes_newest on kizunasync.changes ((- seq));
 create unique index if not exists changes_row on kizunasync.changes (table_name, pk) where deleted_at is null;
 create unique index if not exists changes_tombstone on kizunasync.changes (table_name, pk, bucket) nulls not distinct
 where deleted_at is not null;
@@ -199,75 +209,55 @@ begin
 end
 $$;
 
--- The columns of a synced table: type as written in SQL, and what tells how to treat it.
+-- The columns of a synced table: type as written in SQL, and what tells how to treat it. (In PL/pgSQL, as are the next
+-- ones, whose plans last as long as the session.)
 create or replace function kizunasync.columns_of(table_name text)
 returns table (name text, type text, base_type text, category "char", is_generated boolean)
-language sql stable
+language plpgsql stable rows 20
 set search_path = pg_catalog, pg_temp
 as $$
-  with recursive attributes as (
-    select a.attname, a.atttypid, a.atttypmod, a.attgenerated, a.attnum
-    from pg_attribute as a
-    where a.attrelid = to_regclass(format('public.%I', table_name)) and a.attnum > 0 and not a.attisdropped
-  ), bases (attnum, oid) as (
-    select attnum, atttypid from attributes
-    union all
-    select b.attnum, t.typbasetype from bases as b join pg_type as t on t.oid = b.oid where t.typtype = 'd'
-  )
-  select a.attname::text, format_type(a.atttypid, a.atttypmod), format_type(t.oid, null), t.typcategory,
-    a.attgenerated <> ''
-  from attributes as a
-  join bases as b on b.attnum = a.attnum
-  join pg_type as t on t.oid = b.oid and t.typtype <> 'd'
+begin
+  return query
+  select a.attname::text, format_type(a.atttypid, a.atttypmod),
+    case when t.typtype <> 'd' then format_type(t.oid, null) else (
+      with recursive base (oid) as (
+        select t.typbasetype
+        union all
+        select d.typbasetype from base as b join pg_type as d on d.oid = b.oid where d.typtype = 'd'
+      )
+      select format_type(b.oid, null) from base as b join pg_type as d on d.oid = b.oid where d.typtype <> 'd')
+    end,
+    t.typcategory, a.attgenerated <> ''
+  from pg_attribute as a join pg_type as t on t.oid = a.atttypid
+  where a.attrelid = to_regclass(format('public.%I', columns_of.table_name)) and a.attnum > 0 and not a.attisdropped;
+end
 $$;
 
 -- For each key column, in order: its name, and the SQL of its value in the key text `source`.
 create or replace function kizunasync.key_values(table_name text, key_columns text[], source text)
 returns table (place bigint, name text, value text)
-language sql stable
+language plpgsql stable rows 2
 set search_path = pg_catalog, pg_temp
 as $$
+begin
+  return query
   select k.place, k.name,
     case when cardinality(key_columns) = 1 then format('(%s)::%s', source, c.type)
     else format('((%s)::jsonb ->> %s)::%s', source, k.place - 1, c.type) end
   from unnest(key_columns) with ordinality as k (name, place)
-  join kizunasync.columns_of(table_name) as c on c.name = k.name
+  join kizunasync.columns_of(table_name) as c on c.name = k.name;
+end
 $$;
 
 -- The SQL condition that a row `t` has the key text `source`.
 create or replace function kizunasync.key_condition(table_name text, key_columns text[], source text) returns text
-language sql stable
-set search_path = pg_catalog, pg_temp
-as $$
-  select string_agg(format('t.%I = %s', v.name, v.value), ' and ' order by v.place)
-  from kizunasync.key_values(table_name, key_columns, source) as v
-$$;
-
--- Whether a text is the one spelling of a key of the table.
-create or replace function kizunasync.is_key(table_name text, key_columns text[], pk text) returns boolean
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
-declare
-  spelt text;
 begin
-  if pk is null or pk = '' then return false; end if;
-  if cardinality(key_columns) > 1 then
-    if jsonb_typeof(pk::jsonb) <> 'array' then return false; end if;
-    if jsonb_array_length(pk::jsonb) <> cardinality(key_columns)
-      or exists (select from jsonb_array_elements(pk::jsonb) as e where jsonb_typeof(e) <> 'string')
-    then
-      return false;
-    end if;
-  end if;
-  execute (
-    select case when cardinality(key_columns) = 1 then format('select (%s)::text', min(v.value))
-      else format('select jsonb_build_array(%s)::text', string_agg(format('(%s)::text', v.value), ', ' order by v.place)) end
-    from kizunasync.key_values(is_key.table_name, is_key.key_columns, '$1') as v
-  ) into spelt using pk;
-  return spelt is not distinct from pk;
-exception
-  when data_exception then return false;
+  return (
+    select string_agg(format('t.%I = %s', v.name, v.value), ' and ' order by v.place)
+    from kizunasync.key_values(table_name, key_columns, source) as v);
 end
 $$;
 
@@ -286,21 +276,27 @@ set search_path = pg_catalog, pg_temp
 set timezone = 'UTC'
 set intervalstyle = 'postgres'
 set bytea_output = 'hex'
+set jit = off
 as $$
 declare
   config record;
   noted bigint;
 begin
-  select t.key_columns, t.bucket_column into config from kizunasync.tables as t where t.table_name = tg_table_name;
+  select t.key_columns, t.bucket_column, cardinality(t.key_columns) = 1 as is_single into config
+  from kizunasync.tables as t where t.table_name = tg_table_name;
   if not found then return null; end if;
   if tg_op = 'INSERT' then
     insert into kizunasync.uncommitted (table_name, pk, bucket, what)
-    select tg_table_name, coalesce(kizunasync.key_text(i.image, config.key_columns), kizunasync.refuse_keyless(tg_table_name)),
+    select tg_table_name, coalesce(
+        case when config.is_single then i.image ->> config.key_columns[1] else kizunasync.key_text(i.image, config.key_columns) end,
+        kizunasync.refuse_keyless(tg_table_name)),
       case when config.bucket_column is null then '' else i.image ->> config.bucket_column end, 'row'
     from (select to_jsonb(r) as image from new_rows as r) as i;
   elsif tg_op = 'DELETE' then
     insert into kizunasync.uncommitted (table_name, pk, bucket, what)
-    select tg_table_name, coalesce(kizunasync.key_text(i.image, config.key_columns), kizunasync.refuse_keyless(tg_table_name)),
+    select tg_table_name, coalesce(
+        case when config.is_single then i.image ->> config.key_columns[1] else kizunasync.key_text(i.image, config.key_columns) end,
+        kizunasync.refuse_keyless(tg_table_name)),
       case when config.bucket_column is null then '' else i.image ->> config.bucket_column end, 'gone'
     from (select to_jsonb(r) as image from old_rows as r) as i;
   elsif tg_op = 'UPDATE' then
@@ -308,12 +304,16 @@ begin
     insert into kizunasync.uncommitted (table_name, pk, bucket, what)
     select tg_table_name, e.pk, e.bucket, e.what
     from (
-      select coalesce(kizunasync.key_text(i.image, config.key_columns), kizunasync.refuse_keyless(tg_table_name)) as pk, i.image,
+      select coalesce(
+        case when config.is_single then i.image ->> config.key_columns[1] else kizunasync.key_text(i.image, config.key_columns) end,
+        kizunasync.refuse_keyless(tg_table_name)) as pk, i.image,
         case when config.bucket_column is null then '' else i.image ->> config.bucket_column end as bucket
       from (select to_jsonb(r) as image from old_rows as r) as i
     ) as o
     full join (
-      select coalesce(kizunasync.key_text(i.image, config.key_columns), kizunasync.refuse_keyless(tg_table_name)) as pk, i.image,
+      select coalesce(
+        case when config.is_single then i.image ->> config.key_columns[1] else kizunasync.key_text(i.image, config.key_columns) end,
+        kizunasync.refuse_keyless(tg_table_name)) as pk, i.image,
         case when config.bucket_column is null then '' else i.image ->> config.bucket_column end as bucket
       from (select to_jsonb(r) as image from new_rows as r) as i
     ) as n on n.pk = o.pk
@@ -354,6 +354,7 @@ language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 set timezone = 'UTC'
 set enable_seqscan = off
+set jit = off
 as $$
 declare
   touched text;
@@ -470,28 +471,25 @@ begin
 end
 $$;
 
--- The query that reads rows of a table by key text, restricted by a condition; null when no column may be read.
+-- The query that reads rows of a table by key text, restricted by a condition; null when no column may be read. Key by
+-- key, by the index (the limit sees to it): whatever the planner thinks of the policies, it does not read the table.
 create or replace function kizunasync.rows_query(table_name text, key_columns text[], condition text) returns text
-language sql stable
+language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
-  select format(
-    'select k.pk, to_jsonb(r) from unnest($1) as k (pk) cross join lateral (select %s from public.%I as t where %s and (%s)) as r',
-    string_agg(format('t.%I', c.name), ', '), rows_query.table_name,
-    kizunasync.key_condition(rows_query.table_name, rows_query.key_columns, 'k.pk'), rows_query.condition)
-  from kizunasync.columns_of(table_name) as c
-  where has_column_privilege('kizunasync_rows', to_regclass(format('public.%I', rows_query.table_name)), c.name, 'select')
-  having count(*) > 0
-$$;
-
--- One row as the caller sees it; null when there is none.
-create or replace function kizunasync.visible_row(table_name text, key_columns text[], pk text) returns jsonb
-language sql stable
-set search_path = pg_catalog, pg_temp
-as $$
-  select r.image
-  from kizunasync.rows_query(table_name, key_columns, 'true') as q (query)
-  cross join lateral kizunasync.read_rows(q.query, array[visible_row.pk]) as r
+declare
+  relation regclass := to_regclass(format('public.%I', rows_query.table_name));
+begin
+  return (
+    select format(
+      'select k.pk, pg_catalog.to_jsonb(r) from pg_catalog.unnest($1) as k (pk) '
+      'cross join lateral (select %s from public.%I as t where %s and (%s) limit 1) as r',
+      string_agg(format('t.%I', c.name), ', '), rows_query.table_name,
+      kizunasync.key_condition(rows_query.table_name, rows_query.key_columns, 'k.pk'), rows_query.condition)
+    from kizunasync.columns_of(rows_query.table_name) as c
+    where has_column_privilege('kizunasync_rows', relation, c.name, 'select')
+    having count(*) > 0);
+end
 $$;
 
 -- The user of the request: the subject of its verified token.
@@ -577,7 +575,7 @@ begin
     )
     union all
     select c.seq, c.table_name, c.pk, c.bucket, c.deleted_at from kizunasync.changes as c
-    where c.seq = any (holes) and c.seq > after and c.table_name = s.name and c.bucket = s.bucket
+    where cardinality(holes) > 0 and c.seq = any (holes) and c.seq > after and c.table_name = s.name and c.bucket = s.bucket
   ) as e
   order by e.seq
   limit most;
@@ -721,6 +719,7 @@ begin
       select p.key as name, p.value, c.type
       from jsonb_each_text(entry.params) as p
       left join kizunasync.columns_of(entry.table_name) as c on c.name = p.key
+        and has_column_privilege('kizunasync_rows', to_regclass(format('public.%I', entry.table_name)), c.name, 'select')
     loop
       if param.type is null then
         raise exception 'table % has no column for one of the params', entry.table_name using errcode = '22023';
@@ -810,7 +809,7 @@ begin
     'rows', to_jsonb(page_rows), 'tombstones', to_jsonb(tombstones), 'has_more', continues_after is not null,
     'cursor', coalesce(
       start::text || ':' || continues_after::text,
-      greatest((select max(c.seq) from kizunasync.changes as c), reaped, high)::text),
+      greatest(-(select min(-c.seq) from kizunasync.changes as c), reaped, high)::text),
     'signal', null);
   if conflicts is not null then answer := answer || jsonb_build_object('conflicts', conflicts); end if;
 end
@@ -846,14 +845,99 @@ end
 $$;
 
 -- ── push ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+-- What a request needs to know of a synced table, looked up once: its columns with the caller's privileges, and the SQL
+-- that reads and locks its rows by key text. Null when there is no such table.
+create or replace function kizunasync.shape_of(name text) returns jsonb
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  config kizunasync.tables;
+  relation regclass := to_regclass(format('public.%I', name));
+begin
+  select * into config from kizunasync.tables as t where t.table_name = name;
+  if not found or relation is null then return null; end if;
+  return jsonb_build_object(
+    'table', config.table_name, 'keys', config.key_columns, 'hlc', config.conflict_mode = 'hlc',
+    'conflict_mode', config.conflict_mode, 'journal', config.conflict_journal,
+    'deletes', has_table_privilege('kizunasync_rows', relation, 'delete'),
+    'columns', (
+      select jsonb_object_agg(c.name, jsonb_build_object(
+        'type', c.type, 'base', c.base_type, 'generated', c.is_generated,
+        'compares', c.category in ('N', 'S', 'B', 'D', 'T', 'I', 'E') or c.base_type in ('uuid', 'bytea', 'jsonb'),
+        'select', has_column_privilege('kizunasync_rows', relation, c.name, 'select'),
+        'insert', has_column_privilege('kizunasync_rows', relation, c.name, 'insert'),
+        'update', has_column_privilege('kizunasync_rows', relation, c.name, 'update')))
+      from kizunasync.columns_of(config.table_name) as c),
+    'read', kizunasync.rows_query(config.table_name, config.key_columns, 'true'),
+    'lock', format(
+      'select from public.%I as t join pg_catalog.unnest($1) with ordinality as k (pk, place) on %s '
+      'order by k.place for no key update of t',
+      config.table_name, kizunasync.key_condition(config.table_name, config.key_columns, 'k.pk')),
+    'key', kizunasync.key_condition(config.table_name, config.key_columns, '$2'),
+    'key_values', (
+      select jsonb_object_agg(v.name, v.value)
+      from kizunasync.key_values(config.table_name, config.key_columns, '$2') as v),
+    'spelling', (
+      select case when count(*) = 1 then format('select (%s)::text', min(v.value))
+        else format('select jsonb_build_array(%s)::text', string_agg(format('(%s)::text', v.value), ', ' order by v.place))
+      end
+      from kizunasync.key_values(config.table_name, config.key_columns, '$1') as v));
+end
+$$;
+
+-- Whether a text is the one spelling of a key of the table.
+create or replace function kizunasync.is_key(shape jsonb, pk text) returns boolean
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  parts integer := jsonb_array_length(shape -> 'keys');
+  spelt text;
+begin
+  if parts > 1 then
+    if jsonb_typeof(pk::jsonb) <> 'array' then return false; end if;
+    if jsonb_array_length(pk::jsonb) <> parts
+      or exists (select from jsonb_array_elements(pk::jsonb) as e where jsonb_typeof(e) <> 'string')
+    then
+      return false;
+    end if;
+  end if;
+  execute shape ->> 'spelling' into spelt using pk;
+  return spelt is not distinct from pk;
+exception
+  when data_exception then return false;
+end
+$$;
+
+-- One row as the caller sees it; null when there is none.
+create or replace function kizunasync.visible_row(shape jsonb, pk text) returns jsonb
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  return (select r.image from kizunasync.read_rows(shape ->> 'read', array[visible_row.pk]) as r);
+end
+$$;
+
+-- SQL of a record `v` with the typed values of some columns, from a JSON object.
+create or replace function kizunasync.cells_as_record(shape jsonb, cells jsonb, source text) returns text
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select format('pg_catalog.jsonb_to_record(%s) as v (%s)', source,
+    string_agg(format('%I %s', c, shape -> 'columns' -> c ->> 'type'), ', '))
+  from jsonb_object_keys(cells) as c
+$$;
+
 -- Refuses a whole request for its shape: 22023 names the mutation, counted from 1.
-create or replace function kizunasync.check_batch(batch jsonb) returns void
+create or replace function kizunasync.check_batch(batch jsonb, shapes jsonb) returns void
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
 declare
   m record;
-  t record;
+  shape jsonb;
   wrong text;
 begin
   if batch is null or jsonb_typeof(batch -> 'mutations') is distinct from 'array' then
@@ -883,10 +967,10 @@ begin
     elsif jsonb_typeof(coalesce(m.value -> 'precondition', 'null')) not in ('object', 'null') then
       wrong := 'precondition must be an object';
     else
-      select * into t from kizunasync.tables as c where c.table_name = m.value ->> 'table';
-      if found and not kizunasync.is_key(t.table_name, t.key_columns, m.value ->> 'pk') then
+      shape := shapes -> (m.value ->> 'table');
+      if shape is not null and not kizunasync.is_key(shape, m.value ->> 'pk') then
         wrong := 'pk is not the canonical key text of a row of the table';
-      elsif found and t.conflict_mode = 'hlc' and (
+      elsif (shape -> 'hlc')::boolean and (
         jsonb_typeof(m.value -> 'hlc') is distinct from 'string'
         or m.value ->> 'hlc' !~ '^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z\|\d+\|.+$')
       then
@@ -938,22 +1022,17 @@ end
 $$;
 
 -- Locks rows until the end of the transaction, in one order, so that pushes do not wait for each other in a circle. Only
--- rows that the caller sees: to be made to wait for another's row would tell that it is there.
-create or replace function kizunasync.lock_rows(table_name text, key_columns text[], pks text[]) returns void
+-- rows that the caller sees: to be made to wait for another's row would tell that it is there. Returns their keys.
+create or replace function kizunasync.lock_rows(shape jsonb, pks text[]) returns jsonb
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
   visible text[] := array(
-    select r.pk
-    from kizunasync.rows_query(lock_rows.table_name, lock_rows.key_columns, 'true') as q (query)
-    cross join lateral kizunasync.read_rows(q.query, lock_rows.pks) as r
-    order by r.pk collate "C");
+    select r.pk from kizunasync.read_rows(shape ->> 'read', lock_rows.pks) as r order by r.pk collate "C");
 begin
-  if cardinality(visible) = 0 then return; end if;
-  execute format(
-    'select from public.%I as t join unnest($1) with ordinality as k (pk, place) on %s order by k.place for no key update of t',
-    table_name, kizunasync.key_condition(table_name, key_columns, 'k.pk')) using visible;
+  if cardinality(visible) > 0 then execute shape ->> 'lock' using visible; end if;
+  return to_jsonb(visible);
 end
 $$;
 
@@ -984,43 +1063,36 @@ end
 $$;
 
 -- The column rules that need no row: null, or the reason of a refusal.
-create or replace function kizunasync.column_violation(table_name text, key_columns text[], mutation jsonb) returns text
+create or replace function kizunasync.column_violation(shape jsonb, mutation jsonb) returns text
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
-#variable_conflict use_variable
 declare
-  relation regclass := to_regclass(format('public.%I', table_name));
   op text := mutation ->> 'op';
-  k record;
+  k text;
   is_part boolean;
 begin
-  if op = 'delete' then
-    return case when not has_table_privilege('kizunasync_rows', relation, 'delete') then 'COLUMN_DENIED' end;
-  end if;
+  if op = 'delete' then return case when not (shape -> 'deletes')::boolean then 'COLUMN_DENIED' end; end if;
   if exists (
     select from (
       select jsonb_object_keys(coalesce(nullif(mutation -> 'columns', 'null'), '{}'))
       union
       select jsonb_object_keys(coalesce(nullif(mutation -> 'transforms', 'null'), '{}'))
     ) as named (name)
-    left join kizunasync.columns_of(table_name) as c on c.name = named.name
-    where c.name is null or c.is_generated or op = 'update' and c.name = any (key_columns)
-      or not has_column_privilege('kizunasync_rows', relation, c.name, op)
+    cross join lateral (select shape -> 'columns' -> named.name as c) as x
+    where c is null or (c -> 'generated')::boolean or not (c -> op)::boolean
+      or op = 'update' and shape -> 'keys' ? named.name
   ) then
     return 'COLUMN_DENIED';
   end if;
   if op = 'insert' then
     -- A named key column must spell its part of the key text, which decides.
     for k in
-      select v.name, v.value, c.type
-      from kizunasync.key_values(table_name, key_columns, '$2') as v
-      join kizunasync.columns_of(table_name) as c on c.name = v.name
-      where nullif(mutation -> 'columns', 'null') ? v.name
+      select n from jsonb_array_elements_text(shape -> 'keys') as n where nullif(mutation -> 'columns', 'null') ? n
     loop
       begin
-        execute format('select $1::%s = %s', k.type, k.value) into is_part
-        using mutation -> 'columns' ->> k.name, mutation ->> 'pk';
+        execute format('select $1::%s = %s', shape -> 'columns' -> k ->> 'type', shape -> 'key_values' ->> k)
+        into is_part using mutation -> 'columns' ->> k, mutation ->> 'pk';
       exception
         when data_exception then is_part := false;
       end;
@@ -1032,51 +1104,36 @@ end
 $$;
 
 -- Whether the row has the expected values. A column that cannot be read, or a value the type refuses, never matches.
-create or replace function kizunasync.holds(table_name text, key_columns text[], pk text, expected jsonb) returns boolean
+create or replace function kizunasync.holds(shape jsonb, pk text, expected jsonb) returns boolean
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
-#variable_conflict use_variable
 declare
-  relation regclass := to_regclass(format('public.%I', table_name));
   condition text;
 begin
   if expected is null or expected = '{}' or expected = 'null' then return true; end if;
   if exists (
-    select from jsonb_object_keys(expected) as e (name)
-    left join kizunasync.columns_of(table_name) as c on c.name = e.name
-    where c.name is null or not has_column_privilege('kizunasync_rows', relation, c.name, 'select')
+    select from jsonb_object_keys(expected) as e where (shape -> 'columns' -> e -> 'select')::boolean is not true
   ) then
     return false;
   end if;
   -- As the type compares; what has no such comparison, as JSON.
   select string_agg(
     case
-      when c.category in ('N', 'S', 'B', 'D', 'T', 'I', 'E') or c.base_type in ('uuid', 'bytea', 'jsonb')
-      then format('t.%1$I is not distinct from v.%1$I', c.name)
-      else format('to_jsonb(t.%1$I) is not distinct from to_jsonb(v.%1$I)', c.name)
+      when (shape -> 'columns' -> e -> 'compares')::boolean then format('t.%1$I is not distinct from v.%1$I', e)
+      else format('pg_catalog.to_jsonb(t.%1$I) is not distinct from pg_catalog.to_jsonb(v.%1$I)', e)
     end, ' and ')
   into condition
-  from kizunasync.columns_of(table_name) as c where expected ? c.name;
+  from jsonb_object_keys(expected) as e;
   return exists (
     select from kizunasync.read_rows(
-      format('select k.pk, null::jsonb from unnest($1) as k (pk) join public.%I as t on %s cross join %s where %s',
-        table_name, kizunasync.key_condition(table_name, key_columns, 'k.pk'),
-        kizunasync.cells_as_record(table_name, array(select jsonb_object_keys(expected)), format('%L::jsonb', expected)),
-        condition),
-      array[pk]) as r);
+      format('select k.pk, null::jsonb from (select ($1)[1] as pk) as k join public.%I as t on %s cross join %s where %s',
+        shape ->> 'table', replace(shape ->> 'key', '$2', 'k.pk'),
+        kizunasync.cells_as_record(shape, expected, format('%L::jsonb', expected)), condition),
+      array[holds.pk]) as r);
 exception
   when data_exception then return false;
 end
-$$;
-
--- SQL of a record `v` with the typed values of some columns, from a JSON object.
-create or replace function kizunasync.cells_as_record(table_name text, names text[], source text) returns text
-language sql stable
-set search_path = pg_catalog, pg_temp
-as $$
-  select format('jsonb_to_record(%s) as v (%s)', source, string_agg(format('%I %s', c.name, c.type), ', '))
-  from kizunasync.columns_of(table_name) as c where c.name = any (names)
 $$;
 
 -- SQL of a column's new value under a transform; null when its type cannot take it.
@@ -1100,49 +1157,46 @@ begin
   elements := format('%L::text[]', array(select jsonb_array_elements_text(transform -> 'values')));
   if transform ->> 'op' = 'arrayUnion' then
     return format(
-      'coalesce(t.%1$I, ''{}''::text[]) || array(select n.x from unnest(%2$s) with ordinality as n (x, i) '
-      'where not exists (select from unnest(t.%1$I) as o (y) where o.y is not distinct from n.x) '
-      'group by n.x order by min(n.i))', name, elements);
+      'coalesce(t.%1$I, ''{}''::text[]) || array(select n.x from pg_catalog.unnest(%2$s) with ordinality as n (x, i) '
+      'where not exists (select from pg_catalog.unnest(t.%1$I) as o (y) where o.y is not distinct from n.x) '
+      'group by n.x order by pg_catalog.min(n.i))', name, elements);
   end if;
   return format(
-    'array(select o.y from unnest(t.%1$I) with ordinality as o (y, i) '
-    'where not exists (select from unnest(%2$s) as n (x) where n.x is not distinct from o.y) order by o.i)',
+    'array(select o.y from pg_catalog.unnest(t.%1$I) with ordinality as o (y, i) '
+    'where not exists (select from pg_catalog.unnest(%2$s) as n (x) where n.x is not distinct from o.y) order by o.i)',
     name, elements);
 end
 $$;
 
 -- Inserts or changes a row as the caller; returns the reason of a refusal, or null. Errors of the database are the
 -- caller's to translate.
-create or replace function kizunasync.write(config kizunasync.tables, mutation jsonb, old jsonb) returns text
+create or replace function kizunasync.write(shape jsonb, mutation jsonb, old jsonb) returns text
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 #variable_conflict use_variable
 declare
-  cells jsonb := coalesce(nullif(mutation -> 'columns', 'null'), '{}');
+  name text := shape ->> 'table';
+  keys text[] := array(select jsonb_array_elements_text(shape -> 'keys'));
+  cells jsonb := coalesce(nullif(mutation -> 'columns', 'null'), '{}') - keys;
   transforms jsonb := coalesce(nullif(mutation -> 'transforms', 'null'), '{}');
   pk text := mutation ->> 'pk';
   stamp text[];
-  assignments text;
   statement text;
-  key_names text;
-  key_sources text;
-  written bigint;
+  source text;
   new jsonb;
 begin
   if old is not null then
-    -- The key stays what it is, and an insert of a row that stands changes the columns it names.
-    cells := cells - config.key_columns;
+    -- An insert of a row that stands changes the columns it names.
     if mutation ->> 'op' = 'insert' and cells = '{}' then return null; end if;
     if exists (
-      select from jsonb_object_keys(cells) as c (name)
-      where not has_column_privilege('kizunasync_rows', to_regclass(format('public.%I', config.table_name)), c.name, 'update')
+      select from jsonb_object_keys(cells) as c where not (shape -> 'columns' -> c -> 'update')::boolean
     ) then
       return 'COLUMN_DENIED';
     end if;
   end if;
 
-  if config.conflict_mode = 'hlc' then
+  if (shape -> 'hlc')::boolean then
     stamp := regexp_match(mutation ->> 'hlc', '^([^|]*)\|([0-9]+)\|(.+)$');
     stamp[1] := least(stamp[1] collate "C", (
       select to_char((clock_timestamp() at time zone 'UTC') + s.hlc_max_skew_ms * interval '1 millisecond',
@@ -1150,68 +1204,60 @@ begin
       from kizunasync.settings as s));
     select coalesce(jsonb_object_agg(c.key, c.value), '{}') into new
     from jsonb_each(cells) as c
-    left join kizunasync.clocks as k
-      on k.table_name = config.table_name and k.pk = pk and k.column_name = c.key
+    left join kizunasync.clocks as k on k.table_name = name and k.pk = pk and k.column_name = c.key
     where k.pk is null
       or (k.instant, k.logical, k.node) < (stamp[1] collate "C", stamp[2]::numeric, stamp[3] collate "C");
     if new = '{}' and cells <> '{}' and transforms = '{}' then return 'SUPERSEDED'; end if;
     cells := new;
   end if;
 
+  source := case when cells = '{}' then '' else ' from ' || kizunasync.cells_as_record(shape, cells, '$1') end;
   if old is null then
-    select string_agg(format('%I', v.name), ', ' order by v.place), string_agg(v.value, ', ' order by v.place)
-    into key_names, key_sources
-    from kizunasync.key_values(config.table_name, config.key_columns, '$2') as v;
-    cells := cells - config.key_columns;
-    select format('insert into public.%I (%s) select %s', config.table_name,
-      concat_ws(', ', key_names, string_agg(format('%I', c), ', ' order by c)),
-      concat_ws(', ', key_sources, string_agg(format('v.%I', c), ', ' order by c)))
-      || case when cells = '{}' then ''
-        else ' from ' || kizunasync.cells_as_record(config.table_name, array(select jsonb_object_keys(cells)), '$1') end
+    select format('insert into public.%I (%s) select %s', name,
+      string_agg(format('%I', x.name), ', ' order by x.name), string_agg(x.value, ', ' order by x.name)) || source
     into statement
-    from jsonb_object_keys(cells) as c;
+    from (
+      select v.key as name, v.value from jsonb_each_text(shape -> 'key_values') as v
+      union all
+      select c, format('v.%I', c) from jsonb_object_keys(cells) as c
+    ) as x;
   else
     if exists (
       select from jsonb_each(transforms) as x
-      join kizunasync.columns_of(config.table_name) as c on c.name = x.key
-      where kizunasync.transformed(c.name, c.base_type, x.value) is null
+      where kizunasync.transformed(x.key, shape -> 'columns' -> x.key ->> 'base', x.value) is null
     ) then
       return 'CONSTRAINT';
     end if;
-    select concat_ws(', ',
-      (select string_agg(format('%1$I = v.%1$I', c), ', ' order by c) from jsonb_object_keys(cells) as c),
-      (
-        select string_agg(format('%I = %s', x.key, kizunasync.transformed(c.name, c.base_type, x.value)), ', ' order by x.key)
-        from jsonb_each(transforms) as x
-        join kizunasync.columns_of(config.table_name) as c on c.name = x.key))
-    into assignments;
-    statement := format('update public.%I as t set %s', config.table_name, assignments)
-      || case when cells = '{}' then ''
-        else ' from ' || kizunasync.cells_as_record(config.table_name, array(select jsonb_object_keys(cells)), '$1') end
-      || ' where ' || kizunasync.key_condition(config.table_name, config.key_columns, '$2');
+    select format('update public.%I as t set %s', name, string_agg(format('%I = %s', x.name, x.value), ', ' order by x.name))
+      || source || ' where ' || (shape ->> 'key')
+    into statement
+    from (
+      select c as name, format('v.%I', c) as value from jsonb_object_keys(cells) as c
+      union all
+      select x.key, kizunasync.transformed(x.key, shape -> 'columns' -> x.key ->> 'base', x.value)
+      from jsonb_each(transforms) as x
+    ) as x;
   end if;
-
-  written := kizunasync.write_row(statement, cells, pk);
   -- Rows that the caller may read but not write are not changed and raise nothing; neither does a trigger's refusal.
-  if written = 0 then return 'RLS_DENIED'; end if;
+  if kizunasync.write_row(statement, cells, pk) = 0 then return 'RLS_DENIED'; end if;
 
-  if config.conflict_mode = 'hlc' then
-    insert into kizunasync.clocks as k (table_name, pk, column_name, instant, logical, node)
-    select config.table_name, pk, c, stamp[1], stamp[2]::numeric, stamp[3] from jsonb_object_keys(cells) as c
+  if (shape -> 'hlc')::boolean then
+    insert into kizunasync.clocks as k
+    select name, pk, c, stamp[1], stamp[2]::numeric, stamp[3] from jsonb_object_keys(cells) as c
     on conflict on constraint clocks_pkey
     do update set instant = excluded.instant, logical = excluded.logical, node = excluded.node;
   end if;
-  if config.conflict_journal and old is not null then
-    new := kizunasync.visible_row(config.table_name, config.key_columns, pk);
+  if (shape -> 'journal')::boolean and old is not null then
+    new := kizunasync.visible_row(shape, pk);
     -- The seq comes with the commit, unless somebody has asked for deferred checks early.
     insert into kizunasync.overwrites
       (table_name, pk, column_name, loser_value, winner_mutation_id, winner_seq, conflict_mode)
-    select config.table_name, pk, c, old -> c, (mutation ->> 'mutation_id')::uuid,
+    select name, pk, c, old -> c, (mutation ->> 'mutation_id')::uuid,
       case when not exists (select from kizunasync.commits as w where w.tx = pg_current_xact_id()) then (
         select e.seq from kizunasync.changes as e
-        where e.table_name = config.table_name and e.pk = pk and e.deleted_at is null)
+        where e.table_name = name and e.pk = pk and e.deleted_at is null)
       end,
-      config.conflict_mode
+      shape ->> 'conflict_mode'
     from jsonb_object_keys(cells) as c
     where old -> c <> 'null' and old -> c is distinct from new -> c;
   end if;
@@ -1220,17 +1266,15 @@ end
 $$;
 
 -- Decides one mutation, with its effect: null when applied, else the reason. A refused one has changed nothing.
-create or replace function kizunasync.outcome(
-  caller text, config kizunasync.tables, mutation jsonb, is_locked boolean
-) returns text
+create or replace function kizunasync.outcome(caller text, shape jsonb, mutation jsonb, is_locked boolean) returns text
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
-#variable_conflict use_variable
 declare
+  name text := shape ->> 'table';
   op text := mutation ->> 'op';
   pk text := mutation ->> 'pk';
-  old jsonb := kizunasync.visible_row(config.table_name, config.key_columns, pk);
+  old jsonb := kizunasync.visible_row(shape, pk);
   is_known boolean;
   reason text;
   state text;
@@ -1238,17 +1282,15 @@ declare
 begin
   -- Under the lock, so that what is decided on is what is written to.
   if old is not null and not is_locked then
-    perform kizunasync.lock_rows(config.table_name, config.key_columns, array[pk]);
-    old := kizunasync.visible_row(config.table_name, config.key_columns, pk);
+    perform kizunasync.lock_rows(shape, array[pk]);
+    old := kizunasync.visible_row(shape, pk);
   end if;
-  is_known := kizunasync.deletion_known(caller, config.table_name, pk);
+  is_known := kizunasync.deletion_known(caller, name, pk);
   if is_known is not null then return case when is_known then 'DELETE_WINS' else 'RLS_DENIED' end; end if;
-  reason := kizunasync.column_violation(config.table_name, config.key_columns, mutation);
+  reason := kizunasync.column_violation(shape, mutation);
   if reason is not null then return reason; end if;
   if old is null and op <> 'insert' then return 'RLS_DENIED'; end if;
-  if not kizunasync.holds(config.table_name, config.key_columns, pk, mutation -> 'precondition') then
-    return 'PRECONDITION';
-  end if;
+  if not kizunasync.holds(shape, pk, mutation -> 'precondition') then return 'PRECONDITION'; end if;
   if op = 'update' and coalesce(nullif(mutation -> 'columns', 'null'), '{}') = '{}'
     and coalesce(nullif(mutation -> 'transforms', 'null'), '{}') = '{}'
   then
@@ -1257,15 +1299,12 @@ begin
 
   begin
     if op = 'delete' then
-      if kizunasync.write_row(
-        format('delete from public.%I as t where %s', config.table_name,
-          kizunasync.key_condition(config.table_name, config.key_columns, '$2')), null, pk) = 0
-      then
+      if kizunasync.write_row(format('delete from public.%I as t where %s', name, shape ->> 'key'), null, pk) = 0 then
         return 'RLS_DENIED';
       end if;
       return null;
     end if;
-    reason := kizunasync.write(config, mutation, old);
+    reason := kizunasync.write(shape, mutation, old);
     if reason is not null then raise exception using errcode = 'KZREF'; end if;
     return null;
   exception
@@ -1275,14 +1314,10 @@ begin
       get stacked diagnostics conflicting = constraint_name;
       if op = 'insert' and old is null and exists (
         select from pg_constraint as c
-        where c.conrelid = to_regclass(format('public.%I', config.table_name)) and c.contype = 'p'
-          and c.conname = conflicting)
+        where c.conrelid = to_regclass(format('public.%I', name)) and c.contype = 'p' and c.conname = conflicting)
       then
-        -- Unless it came this moment, and is the caller's own.
-        if not is_locked and kizunasync.visible_row(config.table_name, config.key_columns, pk) is not null then
-          return 'AGAIN';
-        end if;
-        return 'RLS_DENIED';
+        -- Unless it came this moment, and the caller sees it.
+        return case when kizunasync.visible_row(shape, pk) is not null then 'AGAIN' else 'RLS_DENIED' end;
       end if;
       return 'CONSTRAINT';
     when others then
@@ -1296,19 +1331,20 @@ $$;
 
 -- The verdict on one mutation, recorded with its effect.
 create or replace function kizunasync.decide(
-  caller text, mutation jsonb, deleted_here jsonb, is_locked boolean, out verdict jsonb
-)
+  caller text, shapes jsonb, mutation jsonb, deleted_here jsonb, is_locked boolean
+) returns jsonb
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 #variable_conflict use_variable
 declare
   id uuid := (mutation ->> 'mutation_id')::uuid;
+  shape jsonb := shapes -> (mutation ->> 'table');
   recorded kizunasync.verdicts;
-  config kizunasync.tables;
   reason text;
   with_row boolean := coalesce(nullif(mutation -> 'transforms', 'null'), '{}') <> '{}';
   server_row jsonb;
+  verdict jsonb;
 begin
   -- To claim the id waits for whoever is deciding it at this moment.
   insert into kizunasync.verdicts (mutation_id, user_id, table_name, pk, shows_row)
@@ -1316,33 +1352,31 @@ begin
   if not found then
     select * into recorded from kizunasync.verdicts as v where v.mutation_id = id;
     if recorded.user_id is distinct from caller then
-      verdict := jsonb_build_object('mutation_id', id, 'verdict', 'rejected', 'reason', 'RLS_DENIED', 'server_row', null);
-      return;
+      return jsonb_build_object('mutation_id', id, 'verdict', 'rejected', 'reason', 'RLS_DENIED', 'server_row', null);
     end if;
-    select * into config from kizunasync.tables as t where t.table_name = recorded.table_name;
-    if found then server_row := kizunasync.visible_row(config.table_name, config.key_columns, recorded.pk); end if;
+    shape := coalesce(shapes -> recorded.table_name, kizunasync.shape_of(recorded.table_name));
+    if shape is not null then server_row := kizunasync.visible_row(shape, recorded.pk); end if;
     verdict := jsonb_build_object('mutation_id', id, 'verdict', recorded.verdict);
     if recorded.verdict = 'rejected' then
-      verdict := verdict || jsonb_build_object('reason', recorded.reason, 'server_row', server_row);
+      return verdict || jsonb_build_object('reason', recorded.reason, 'server_row', server_row);
     elsif recorded.shows_row and server_row is not null then
-      verdict := verdict || jsonb_build_object('server_row', server_row);
+      return verdict || jsonb_build_object('server_row', server_row);
     end if;
-    return;
+    return verdict;
   end if;
 
-  select * into config from kizunasync.tables as t where t.table_name = mutation ->> 'table';
-  if not found or to_regclass(format('public.%I', config.table_name)) is null then
+  if shape is null then
     raise exception 'a table of the batch is not synced' using errcode = '0A000';
   end if;
-  if deleted_here @> jsonb_build_array(jsonb_build_array(config.table_name, mutation ->> 'pk')) then
+  if deleted_here @> jsonb_build_array(jsonb_build_array(shape -> 'table', mutation -> 'pk')) then
     reason := 'DELETE_WINS';
   else
-    reason := kizunasync.outcome(caller, config, mutation, is_locked);
-    if reason = 'AGAIN' then reason := kizunasync.outcome(caller, config, mutation, false); end if;
+    reason := kizunasync.outcome(caller, shape, mutation, is_locked);
+    if reason = 'AGAIN' then reason := kizunasync.outcome(caller, shape, mutation, false); end if;
     if reason = 'AGAIN' then reason := 'CONSTRAINT'; end if;
   end if;
   if reason is not null and reason <> 'DELETE_WINS' or reason is null and with_row then
-    server_row := kizunasync.visible_row(config.table_name, config.key_columns, mutation ->> 'pk');
+    server_row := kizunasync.visible_row(shape, mutation ->> 'pk');
   end if;
   verdict := jsonb_build_object('mutation_id', id, 'verdict', case when reason is null then 'applied' else 'rejected' end);
   if reason is not null then
@@ -1351,31 +1385,33 @@ begin
     verdict := verdict || jsonb_build_object('server_row', server_row);
   end if;
   update kizunasync.verdicts as v set verdict = verdict ->> 'verdict', reason = reason where v.mutation_id = id;
+  return verdict;
 end
 $$;
 
-create or replace function kizunasync.decide_all(caller text, mutations jsonb, atomic boolean) returns jsonb
+create or replace function kizunasync.decide_all(caller text, shapes jsonb, mutations jsonb, atomic boolean)
+returns jsonb
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
-#variable_conflict use_variable
 declare
   touched record;
+  locked jsonb := '{}';
   mutation jsonb;
   verdict jsonb;
   verdicts jsonb[] := '{}';
   deleted_here jsonb := '[]';
 begin
   for touched in
-    select t.table_name, t.key_columns, array_agg(distinct m ->> 'pk') as pks
-    from jsonb_array_elements(mutations) as m join kizunasync.tables as t on t.table_name = m ->> 'table'
-    where to_regclass(format('public.%I', t.table_name)) is not null
-    group by t.table_name order by t.table_name
+    select m ->> 'table' as name, array_agg(distinct m ->> 'pk') as pks
+    from jsonb_array_elements(mutations) as m where shapes ? (m ->> 'table')
+    group by 1 order by 1
   loop
-    perform kizunasync.lock_rows(touched.table_name, touched.key_columns, touched.pks);
+    locked := locked || jsonb_build_object(touched.name, kizunasync.lock_rows(shapes -> touched.name, touched.pks));
   end loop;
   for mutation in select m from jsonb_array_elements(mutations) with ordinality as e (m, i) order by i loop
-    verdict := kizunasync.decide(caller, mutation, deleted_here, false);
+    verdict := kizunasync.decide(caller, shapes, mutation, deleted_here,
+      coalesce(locked -> (mutation ->> 'table') ? (mutation ->> 'pk'), false));
     if atomic and verdict ->> 'verdict' = 'rejected' then
       raise exception using errcode = 'KZABT', message = jsonb_build_object('batch', jsonb_build_object(
         'outcome', 'aborted', 'offender_mutation_id', verdict -> 'mutation_id', 'reason', verdict -> 'reason',
@@ -1383,7 +1419,7 @@ begin
     end if;
     verdicts := verdicts || verdict;
     if mutation ->> 'op' = 'delete' and verdict ->> 'verdict' = 'applied' then
-      deleted_here := deleted_here || jsonb_build_array(jsonb_build_array(mutation ->> 'table', mutation ->> 'pk'));
+      deleted_here := deleted_here || jsonb_build_array(jsonb_build_array(mutation -> 'table', mutation -> 'pk'));
     end if;
   end loop;
   return jsonb_build_object('verdicts', to_jsonb(verdicts));
@@ -1401,6 +1437,7 @@ as $$
 declare
   caller text := kizunasync.caller();
   names text[];
+  shapes jsonb;
   atomic boolean;
   settings kizunasync.settings;
   refused text;
@@ -1413,7 +1450,11 @@ begin
   if kizunasync.needs_reset(schema_version, names) then
     return jsonb_build_object('signal', jsonb_build_object('type', 'RESET_REQUIRED'));
   end if;
-  perform kizunasync.check_batch(batch);
+  shapes := coalesce((
+    select jsonb_object_agg(x.name, x.shape)
+    from (select n as name, kizunasync.shape_of(n) as shape from unnest(names) as n offset 0) as x
+    where x.shape is not null), '{}');
+  perform kizunasync.check_batch(batch, shapes);
   select t.table_name into refused from kizunasync.tables as t
   where t.table_name = any (names) and t.sync_mode = 'pull-only' order by 1 limit 1;
   if found then raise exception 'table % is pull-only', refused using errcode = 'KZP01'; end if;
@@ -1428,12 +1469,12 @@ begin
 
   if atomic then
     begin
-      answer := kizunasync.decide_all(caller, batch -> 'mutations', true);
+      answer := kizunasync.decide_all(caller, shapes, batch -> 'mutations', true);
     exception
       when sqlstate 'KZABT' then return sqlerrm::jsonb;
     end;
   else
-    answer := kizunasync.decide_all(caller, batch -> 'mutations', false);
+    answer := kizunasync.decide_all(caller, shapes, batch -> 'mutations', false);
   end if;
   perform kizunasync.register(caller, client_id, names, null, (
     select (v.value ->> 'mutation_id')::uuid from jsonb_array_elements(answer -> 'verdicts') with ordinality as v (value, place)
@@ -1501,8 +1542,9 @@ $$;
 
 -- ── Tables to sync ─────────────────────────────────────────────────────────────────────────────────────────────────
 -- Why a table cannot be synced so, one sentence each.
-create or replace function kizunasync.problems(table_name text, key_columns text[], bucket_column text)
-returns setof text
+create or replace function kizunasync.problems(
+  table_name text, key_columns text[], bucket_column text, named_columns text[] default null
+) returns setof text
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
@@ -1585,6 +1627,14 @@ begin
         bucket_column, table_name, table_name, bucket_column);
     end if;
   end if;
+  for c in
+    select n.name from unnest(named_columns) as n (name)
+    where n.name <> all (coalesce(key_columns, '{}') || coalesce(bucket_column, ''))
+      and n.name not in (select a.name from kizunasync.columns_of(table_name) as a)
+    order by n.name
+  loop
+    return next format('table %s has no column %s, which the configuration names', table_name, c.name);
+  end loop;
   for c in
     select a.name from kizunasync.columns_of(table_name) as a
     where a.name = any (primary_key || bucket_column)
@@ -1718,6 +1768,150 @@ begin
   delete from kizunasync.grants as g where g.table_name = table_name;
   delete from kizunasync.clocks as k where k.table_name = table_name;
   delete from kizunasync.overwrites as o where o.table_name = table_name;
+end
+$$;
+
+-- Syncs the declared tables: [{"table", "key": […], "bucket", "sync_mode", "conflict_mode", "columns": […]}, …]. Returns
+-- what was done for each. Raises one exception that names every reason against any of them.
+create or replace function kizunasync.provision(declared jsonb) returns setof text
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  wrong text[];
+  d record;
+begin
+  wrong := array(
+    select p
+    from jsonb_to_recordset(declared) as x ("table" text, key text[], bucket text, columns text[])
+    cross join lateral kizunasync.problems(x."table", x.key, x.bucket, x.columns) as p);
+  if cardinality(wrong) > 0 then
+    raise exception '%', array_to_string(wrong, e'\n') using errcode = 'KZPRV';
+  end if;
+  for d in
+    select * from jsonb_to_recordset(declared)
+      as x ("table" text, key text[], bucket text, sync_mode text, conflict_mode text)
+    order by x."table"
+  loop
+    return next format('%s: %s', d."table",
+      kizunasync.sync_table(d."table", d.key, d.bucket, d.sync_mode, d.conflict_mode));
+  end loop;
+end
+$$;
+
+-- What tells whether somebody has changed the functions since they were installed.
+create or replace function kizunasync.functions_digest() returns text
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select md5(string_agg(pg_get_functiondef(p.oid) || coalesce(p.proowner::regrole::text, ''), '' order by p.oid::regprocedure::text))
+  from pg_proc as p where p.pronamespace = 'kizunasync'::regnamespace
+$$;
+
+create or replace function kizunasync.record_installation(pack text) returns void
+language sql
+set search_path = pg_catalog, pg_temp
+as $$
+  insert into kizunasync.installation as i (pack, functions) values (record_installation.pack, kizunasync.functions_digest())
+  on conflict (only_row) do update set pack = excluded.pack, functions = excluded.functions
+  where i is distinct from excluded
+$$;
+
+-- In what the database differs from what provisioning the declared tables with this pack would leave.
+create or replace function kizunasync.drift(declared jsonb, pack text) returns setof text
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  installed kizunasync.installation;
+  d record;
+  t kizunasync.tables;
+  place text;
+begin
+  select * into installed from kizunasync.installation;
+  if installed.pack is distinct from drift.pack then
+    return next 'the server pack is of another release; provision again';
+  elsif installed.functions is distinct from kizunasync.functions_digest() then
+    return next 'functions of the server pack were changed by hand; provision again';
+  end if;
+  if not exists (
+    select from pg_trigger as g
+    where g.tgrelid = 'kizunasync.commits'::regclass and g.tgname = 'give_out_seqs' and g.tgenabled in ('O', 'A')
+  ) then
+    return next 'the trigger that gives out seqs is missing or disabled; provision again';
+  end if;
+  if exists (select from pg_roles as r where r.rolname = 'kizunasync_rows' and (r.rolbypassrls or r.rolsuper)) then
+    return next 'role kizunasync_rows goes past row-level security; alter role kizunasync_rows nosuperuser nobypassrls';
+  end if;
+  if not pg_has_role('kizunasync_rows', 'authenticated', 'usage') then
+    return next 'role kizunasync_rows is no member of authenticated; provision again';
+  end if;
+  if not has_schema_privilege('authenticated', 'kizunasync', 'usage')
+    or not has_function_privilege('authenticated', 'kizunasync.pull(jsonb, text, integer, integer, uuid)', 'execute')
+    or not has_function_privilege('authenticated', 'kizunasync.push(jsonb, uuid, integer, uuid)', 'execute')
+  then
+    return next 'role authenticated may not call pull and push; provision again';
+  end if;
+  for d in
+    select r.rolname as role, p.oid::regprocedure::text as name
+    from pg_roles as r cross join pg_proc as p
+    where r.rolname in ('anon', 'authenticated') and p.pronamespace = 'kizunasync'::regnamespace
+      and not (r.rolname = 'authenticated' and p.proname in ('pull', 'push'))
+      and has_function_privilege(r.oid, p.oid, 'execute')
+    order by 1, 2
+  loop
+    return next format('role %s may call %s; provision again', d.role, d.name);
+  end loop;
+  for d in
+    select r.rolname as role, c.oid::regclass::text as name
+    from pg_roles as r cross join pg_class as c
+    where r.rolname in ('anon', 'authenticated', 'kizunasync_rows')
+      and c.relnamespace = 'kizunasync'::regnamespace and c.relkind = 'r'
+      and has_table_privilege(r.oid, c.oid, 'select, insert, update, delete, truncate')
+    order by 1, 2
+  loop
+    return next format('role %s may use table %s; provision again', d.role, d.name);
+  end loop;
+  if to_regclass('realtime.messages') is null then
+    return next 'there is no realtime.messages: nothing rings, and clients poll';
+  elsif not exists (
+    select from pg_policy as p
+    where p.polrelid = 'realtime.messages'::regclass and p.polname = 'kizunasync wakeup receive'
+  ) then
+    return next 'the policy that lets users listen is missing from realtime.messages; provision again';
+  end if;
+
+  for d in
+    select * from jsonb_to_recordset(declared)
+      as x ("table" text, key text[], bucket text, sync_mode text, conflict_mode text, columns text[])
+    order by x."table"
+  loop
+    for place in select p from kizunasync.problems(d."table", d.key, d.bucket, d.columns) as p loop
+      return next place;
+    end loop;
+    select * into t from kizunasync.tables as c where c.table_name = d."table";
+    if not found then
+      return next format('table %s is not synced; provision again', d."table");
+      continue;
+    end if;
+    if t.key_columns is distinct from d.key then
+      return next format('table %s is synced by key (%s), not (%s)', d."table", array_to_string(t.key_columns, ', '),
+        array_to_string(d.key, ', '));
+    end if;
+    if t.bucket_column is distinct from d.bucket then
+      return next format('table %s is synced by bucket column %s, not %s', d."table", coalesce(t.bucket_column, '(none)'),
+        coalesce(d.bucket, '(none)'));
+    end if;
+    if t.sync_mode is distinct from d.sync_mode then
+      return next format('table %s is %s, not %s', d."table", t.sync_mode, d.sync_mode);
+    end if;
+    if t.conflict_mode is distinct from d.conflict_mode then
+      return next format('table %s settles conflicts by %s, not %s', d."table", t.conflict_mode, d.conflict_mode);
+    end if;
+    if not kizunasync.has_triggers(d."table") then
+      return next format('triggers of table %s are missing or disabled, so changes may be lost; provision again', d."table");
+    end if;
+  end loop;
 end
 $$;
 
