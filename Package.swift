@@ -7,6 +7,8 @@ let floor0: [Target] = [
   .systemLibrary(name: "CSQLite", providers: [.apt(["libsqlite3-dev"])]),
   .systemLibrary(name: "CCurl", providers: [.apt(["libcurl4-openssl-dev"])]),
   .systemLibrary(name: "CLibwebsockets", providers: [.apt(["libwebsockets-dev"])]),
+  // Only with the trait `Postgres`.
+  .systemLibrary(name: "CPostgres", providers: [.apt(["libpq-dev"])]),
   // What `bench ingest` is measured against; no part of the gateway.
   .target(name: "CIngestFloor", dependencies: ["CCurl", "CSQLite"]),
 ]
@@ -43,13 +45,23 @@ let sources: [Target] = [
     name: "LocalStack",
     dependencies: ["CLibwebsockets", "HostKit", "PhoenixChannels", "SupabaseRealtime", "SyncServer"]),
 
+  // Empty without the trait `Postgres`, so that nothing else needs libpq.
+  .target(
+    name: "PostgresStack",
+    dependencies: [
+      .target(name: "CPostgres", condition: .when(traits: ["Postgres"])), "CLinux", "HostKit", "LocalStack",
+      "SupabaseRealtime", "SyncServer",
+    ],
+    resources: [.embedInCode("Resources/scaffolding.sql")]),
+
   .executableTarget(
     name: "kizuna-doorbell",
     dependencies: [
       "CCurl", "CIngestFloor", "CLibwebsockets", "CSQLite", "HostKit", "HTTPClient", "KizunaDoorbell", "KizunaSync",
       "PhoenixChannels", "ServerPack", "SupabaseRealtime", "SupabaseSession",
     ]),
-  .executableTarget(name: "kizuna-localstack", dependencies: ["HostKit", "LocalStack", "SyncServer"]),
+  .executableTarget(
+    name: "kizuna-localstack", dependencies: ["HostKit", "LocalStack", "PostgresStack", "SyncServer"]),
   // A measurement of the connection's policies; no product of the package.
   .executableTarget(name: "kizuna-storm", dependencies: ["HostKit", "PhoenixChannels"]),
 ]
@@ -82,6 +94,13 @@ let tests: [Target] = [
   .testTarget(
     name: "LocalStackTests",
     dependencies: ["HostKit", "HTTPClient", "LocalStack", "PhoenixChannels", "SupabaseRealtime", "SyncServer"]),
+  // Empty without the trait `Postgres`, and skipped where PostgreSQL is not installed.
+  .testTarget(
+    name: "PostgresStackTests",
+    dependencies: [
+      "HTTPClient", "HostKit", "KizunaDoorbell", "KizunaSync", "LocalStack", "PhoenixChannels", "PostgresStack",
+      "PostgresTestSupport", "SupabaseRealtime", "SyncServer",
+    ]),
   .testTarget(
     name: "CommandTests",
     dependencies: [
@@ -133,6 +152,9 @@ let package = Package(
     .library(name: "HostKit", targets: ["HostKit"]),
     .executable(name: "kizuna-doorbell", targets: ["kizuna-doorbell"]),
     .executable(name: "kizuna-localstack", targets: ["kizuna-localstack"]),
+  ],
+  traits: [
+    .trait(name: "Postgres", description: "kizuna-localstack --postgres URL, which needs libpq (libpq-dev)")
   ],
   targets: floor0 + sources + tests + tools + userCodeTargets,
   swiftLanguageModes: [.v6]

@@ -45,7 +45,7 @@ public final class LocalStack: Sendable {
     self.commitHandler = commitHandler
     host = assembly.server.host
     port = assembly.server.port
-    url = "\(assembly.server.isSecure ? "https" : "http")://\(Self.reachable(assembly.server))"
+    url = assembly.url
   }
 
   /// - Throws: `StackServerError` when the address cannot be used, `StateDirectoryError` when the directory cannot.
@@ -53,19 +53,11 @@ public final class LocalStack: Sendable {
     _ configuration: LocalStackConfiguration, options: Options = Options()
   ) async throws -> LocalStack {
     let services = try LocalStackServices(configuration, clock: options.clock, log: options.log)
-    var rules = RealtimeSocket.Rules(verifier: StackTokenVerifier(secret: services.tokens.secret))
-    rules.settings = options.realtime
-    rules.policy = options.policy
-    var server = StackServer.Options()
-    server.host = options.host
-    server.port = options.port
-    server.tls = options.tls
-    server.clock = options.clock
     let fault = Locked<RequestFault?>(nil)
     do {
-      let assembly = try await StackAssembly.start(server, rules: rules, log: options.log) { _ in
-        FaultyHandler(fault: fault, handler: StackRouter(services))
-      }
+      let assembly = try await StackAssembly.start(
+        options, secret: services.tokens.secret, policy: options.policy
+      ) { _ in FaultyHandler(fault: fault, handler: StackRouter(services)) }
       let hub = assembly.hub
       let handler = await services.server.onCommit { commit in
         let tables = commit.tables
@@ -92,15 +84,6 @@ public final class LocalStack: Sendable {
     await assembly.hub.endWatching()
     await assembly.stop()
     try await services.close()
-  }
-
-  /// An address a client on this machine can use, for servers that listen on all.
-  private static func reachable(_ server: StackServer) -> String {
-    switch server.host {
-    case "0.0.0.0": "127.0.0.1:\(server.port)"
-    case "::": "[::1]:\(server.port)"
-    default: server.address
-    }
   }
 
   // MARK: Who may use it

@@ -9,6 +9,7 @@ public final class LocalStackServices: Sendable {
   public let tokens: StackTokens
   public let server: SyncServer
   let auth: AuthService
+  private let sessions: MemoryAuthStore
   let rpc: RPCService
   /// Who can sign in, sorted by email.
   public let users: [StackUser]
@@ -48,10 +49,10 @@ public final class LocalStackServices: Sendable {
       journal: Self.journal(directory))
     let users = StackUsers(configuration.users)
     self.users = users.all
-    auth = AuthService(
-      configuration: configuration, tokens: tokens, users: users, state: authState, thread: thread,
-      wallMilliseconds: wall,
+    sessions = MemoryAuthStore(
+      users: users, state: authState, thread: thread,
       journal: { [directory] changes in try directory?.append(["a": .array(changes.map(\.json))]) })
+    auth = AuthService(configuration: configuration, tokens: tokens, store: sessions, wallMilliseconds: wall)
     rpc = RPCService(server: server, tokens: tokens, wallMilliseconds: wall)
     foldLongJournal()
     maintainDaily(clock)
@@ -110,7 +111,7 @@ public final class LocalStackServices: Sendable {
   /// Writes a snapshot and starts an empty journal; nothing else happens meanwhile.
   public func compact() async throws {
     guard let directory else { return }
-    try await server.save(to: directory, auth: auth)
+    try await server.save(to: directory, auth: sessions)
   }
 
   /// Writes a snapshot and closes the directory. Nothing may be asked afterwards.
@@ -122,7 +123,7 @@ public final class LocalStackServices: Sendable {
 
 extension SyncServer {
   /// Writes the state of both services as one snapshot; they share the thread, so nothing comes in between.
-  fileprivate func save(to directory: StateDirectory, auth: AuthService) throws {
+  fileprivate func save(to directory: StateDirectory, auth: MemoryAuthStore) throws {
     let authChanges = auth.assumeIsolated { $0.changes }
     let state = snapshot()
     try directory.replaceSnapshot { line throws(StateDirectoryError) in

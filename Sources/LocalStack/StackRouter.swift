@@ -4,23 +4,25 @@ import SyncServer
 /// Sends each request of the development server to the service that answers it.
 public struct StackRouter: StackHandler {
   let services: LocalStackServices
+  private let gate: APIKeyGate
   /// Answers what lies below `/realtime/v1/api/`.
   let realtime: (any StackHandler)?
 
   /// - Parameter realtime: answers requests below `/realtime/v1/api/`, with the path as it came; nil answers 404.
   public init(_ services: LocalStackServices, realtime: (any StackHandler)? = nil) {
     self.services = services
+    gate = APIKeyGate(tokens: services.tokens, requiresKey: services.configuration.requiresAPIKey)
     self.realtime = realtime
   }
 
   public func handle(_ request: StackRequest) async -> StackResponse {
     if let rest = suffix(of: request.path, after: "/_localstack/") { return await own(request, rest) }
     if let rest = suffix(of: request.path, after: "/rest/v1/rpc/") {
-      if let refusal = gate(request) { return refusal }
+      if let refusal = gate.refusal(of: request, now: services.now) { return refusal }
       return await services.rpc.handle(request, function: rest)
     }
     if let rest = suffix(of: request.path, after: "/auth/v1/") {
-      if let refusal = gate(request) { return refusal }
+      if let refusal = gate.refusal(of: request, now: services.now) { return refusal }
       return await services.auth.handle(request, path: rest)
     }
     if let realtime, request.path.hasPrefix("/realtime/v1/api/") { return await realtime.handle(request) }
@@ -31,23 +33,6 @@ public struct StackRouter: StackHandler {
     guard path.hasPrefix(prefix) else { return nil }
     let rest = path.dropFirst(prefix.count)
     return String(rest.hasSuffix("/") ? rest.dropLast() : rest)
-  }
-
-  /// What the gateway in front of the hosted services answers by itself: requests without a key, or with a wrong one.
-  private func gate(_ request: StackRequest) -> StackResponse? {
-    guard services.configuration.requiresAPIKey else { return nil }
-    guard let key = request.header("apikey") ?? request.parameter("apikey") else {
-      return .json(
-        [
-          "message": "No API key found in request",
-          "hint": "No `apikey` request header or url param was found.",
-        ], status: 401)
-    }
-    if services.tokens.accepts(apiKey: key, now: services.now) { return nil }
-    return .json(
-      [
-        "message": "Invalid API key", "hint": "Use the publishableKey that kizuna-localstack printed when it started.",
-      ], status: 401)
   }
 
   private func own(_ request: StackRequest, _ rest: String) async -> StackResponse {

@@ -1,6 +1,7 @@
 import Glibc
 import HostKit
 import LocalStack
+import PostgresStack
 import SyncServer
 
 /// `kizuna-localstack`: the development server in a process of its own.
@@ -16,6 +17,10 @@ enum LocalStackCommand {
       .value("table", "NAME[:OWNERCOLUMN]", "a table, and the column with its owner's user id", repeatable: true),
       .value("user", "EMAIL:PASSWORD", "somebody who can sign in", repeatable: true),
       .value("jwt-secret", "SECRET", "sign tokens with this; by default a random one, kept in the directory"),
+      .value(
+        "postgres", "URL",
+        "serve this PostgreSQL database instead of the embedded server; a URL with a password belongs in --config"),
+      .flag("no-scaffolding", "with --postgres: leave schemas and roles of the database as they are"),
       .value("config", "FILE", "read tables, users and the rest from a file"),
       .value("tls-cert", "FILE", "serve https and wss with this certificate chain (PEM)"),
       .value("tls-key", "FILE", "the key of that certificate (PEM)"),
@@ -29,23 +34,60 @@ enum LocalStackCommand {
     options.port = settings.port
     options.tls = settings.tls
     options.log = log
+    if let url = settings.postgres {
+      return try await servePostgres(
+        url, settings, options, scaffolds: !arguments.flag("no-scaffolding"), signals)
+    }
     let stack = try await LocalStack.start(settings.configuration, options: options)
-    StandardStreams.print(JSONWriter.text(ready(stack)))
+    ready(url: stack.url, key: stack.publishableKey, secret: stack.jwtSecret, users: stack.users)
     await signals.wait()
     try await stack.stop()
     return .ok
   }
 
-  private static func ready(_ stack: LocalStack) -> JSONValue {
-    [
-      "url": .string(stack.url), "publishableKey": .string(stack.publishableKey),
-      "jwtSecret": .string(stack.jwtSecret),
-      "users": .array(stack.users.map { ["id": .string($0.id), "email": .string($0.email)] }),
+  private static func servePostgres(
+    _ url: String, _ settings: StackSettings, _ options: LocalStack.Options, scaffolds: Bool, _ signals: StopSignal
+  ) async throws -> ExitCode {
+    #if Postgres
+      let address: PostgresAddress
+      do throws(PostgresError) {
+        address = try PostgresAddress(url)
+      } catch {
+        throw UsageError("--postgres: \(error.message)")
+      }
+      var postgres = PostgresStack.Options()
+      postgres.server = options
+      postgres.appliesScaffolding = scaffolds
+      postgres.declarations = settings.declarations
+      let stack = try await PostgresStack.start(address, settings.configuration, options: postgres)
+      ready(url: stack.url, key: stack.publishableKey, secret: stack.jwtSecret, users: stack.users)
+      await signals.wait()
+      await stack.stop()
+      return .ok
+    #else
+      throw CommandFailure(
+        .usage,
+        "this kizuna-localstack was built without PostgreSQL; install libpq-dev and build it with: "
+          + "swift build --traits Postgres --product kizuna-localstack")
+    #endif
+  }
+
+  private static func ready(url: String, key: String, secret: String, users: [StackUser]) {
+    let line: JSONValue = [
+      "url": .string(url), "publishableKey": .string(key), "jwtSecret": .string(secret),
+      "users": .array(users.map { ["id": .string($0.id), "email": .string($0.email)] }),
     ]
+    StandardStreams.print(JSONWriter.text(line))
   }
 
   /// Exit codes and sentences for what the server's libraries throw.
   static func explain(_ error: any Error) -> CommandFailure? {
+    #if Postgres
+      if let error = error as? PostgresStackError {
+        if case .unreachable = error { return CommandFailure(.unreachable, error.description) }
+        return CommandFailure(.database, error.description)
+      }
+    #endif
     switch error {
     case let error as StackServerError:
       return switch error {

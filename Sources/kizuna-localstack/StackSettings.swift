@@ -8,6 +8,10 @@ struct StackSettings {
   var port: UInt16 = 0
   var tls: (certificate: String, key: String)?
   var configuration = LocalStackConfiguration(tables: [:])
+  /// The tables of the file, as it declares them.
+  var declarations: [String: TableDeclaration] = [:]
+  /// A connection URL.
+  var postgres: String?
 
   /// - Throws: `UsageError` or `ConfigurationError`.
   init(_ arguments: Arguments) throws {
@@ -17,6 +21,11 @@ struct StackSettings {
     if let host = arguments.value("host") { self.host = host }
     if let port = try arguments.integer("port", in: 0...65_535) { self.port = UInt16(port) }
     if let directory = arguments.value("directory") { configuration.directory = directory }
+    if let url = arguments.value("postgres") { postgres = url }
+    if postgres != nil, configuration.directory != nil {
+      throw UsageError("the database keeps the state, so that --directory and --postgres exclude each other")
+    }
+    if postgres == nil, arguments.flag("no-scaffolding") { throw UsageError("--no-scaffolding belongs to --postgres") }
     if let secret = arguments.value("jwt-secret") {
       if secret.allSatisfy(\.isWhitespace) { throw UsageError("--jwt-secret must not be empty") }
       configuration.jwtSecret = secret
@@ -51,7 +60,9 @@ struct StackSettings {
     if let port = root.integer("port", in: 0...65_535) { settings.port = UInt16(port) }
     settings.configuration.directory = root.path("directory")
     settings.configuration.jwtSecret = root.secret("jwtSecret", form: .text)?.value
-    settings.configuration.tables = (TableDeclaration.decodeTables(root) ?? [:]).mapValues(SyncTable.init)
+    settings.postgres = root.secret("postgres", form: .text)?.value
+    settings.declarations = TableDeclaration.decodeTables(root) ?? [:]
+    settings.configuration.tables = settings.declarations.mapValues(SyncTable.init)
     settings.configuration.users = root.object("users", decodeUsers) ?? []
     let certificate = root.path("tlsCertificate")
     let key = root.path("tlsKey")

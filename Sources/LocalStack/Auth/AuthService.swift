@@ -2,48 +2,35 @@ import HostKit
 
 /// The part of Supabase's auth service that a client needs: sign-in by password, rotating refresh tokens, the user behind
 /// a token, sign-out.
-public actor AuthService {
-  private let thread: SerialThread
+package struct AuthService: Sendable {
+  package let store: any AuthStore
   private let tokens: StackTokens
-  private let users: StackUsers
   private let lifetime: Int64
   private let reuseInterval: Int64
   private let wallMilliseconds: @Sendable () -> Int64
-  private let journal: @Sendable ([AuthChange]) throws -> Void
-  private var state: AuthState
 
-  public nonisolated var unownedExecutor: UnownedSerialExecutor { thread.asUnownedSerialExecutor() }
-
-  /// - Parameter journal: writes changes down before they take effect.
-  init(
-    configuration: LocalStackConfiguration, tokens: StackTokens, users: StackUsers, state: AuthState,
-    thread: SerialThread, wallMilliseconds: @escaping @Sendable () -> Int64,
-    journal: @escaping @Sendable ([AuthChange]) throws -> Void
+  package init(
+    configuration: LocalStackConfiguration, tokens: StackTokens, store: any AuthStore,
+    wallMilliseconds: @escaping @Sendable () -> Int64
   ) {
-    self.thread = thread
     self.tokens = tokens
-    self.users = users
+    self.store = store
     lifetime = configuration.accessTokenLifetime
     reuseInterval = configuration.refreshReuseInterval
     self.wallMilliseconds = wallMilliseconds
-    self.journal = journal
-    self.state = state
   }
-
-  /// What the service remembers, for a snapshot.
-  var changes: [AuthChange] { state.changes }
 
   private var now: Int64 { wallMilliseconds() / 1000 }
 
   /// Answers a request below `/auth/v1/`.
   ///
   /// - Parameter path: what follows that.
-  func handle(_ request: StackRequest, path: String) -> StackResponse {
+  package func handle(_ request: StackRequest, path: String) async -> StackResponse {
     do {
       switch (request.method, path) {
-      case ("POST", "token"): return try token(request)
-      case ("GET", "user"): return .json(try signedIn(request).user.json)
-      case ("POST", "logout"): return try logout(request)
+      case ("POST", "token"): return try await token(request)
+      case ("GET", "user"): return .json(try await signedIn(request).user.json)
+      case ("POST", "logout"): return try await logout(request)
       case (_, "token"), (_, "user"), (_, "logout"): return StackResponse(status: 405)
       case ("GET", "health"): return .json(["name": "GoTrue", "description": "kizuna-localstack"])
       default: throw AuthError(404, "not_found", "no such endpoint")
@@ -51,11 +38,11 @@ public actor AuthService {
     } catch let error as AuthError {
       return error.response(to: request)
     } catch {
-      return AuthError(500, "unexpected_failure", "the server could not write its journal").response(to: request)
+      return AuthError(500, "unexpected_failure", "the server could not keep the session").response(to: request)
     }
   }
 
-  private func token(_ request: StackRequest) throws -> StackResponse {
+  private func token(_ request: StackRequest) async throws -> StackResponse {
     guard let body = try? JSONValue(parsing: request.body), body.objectValue != nil else {
       throw AuthError(400, "bad_json", "Could not parse request body as JSON")
     }
@@ -64,26 +51,23 @@ public actor AuthService {
       guard let email = body["email"]?.stringValue, let password = body["password"]?.stringValue else {
         throw AuthError(400, "validation_failed", "missing email or password")
       }
-      guard let user = users.signIn(email: email, password: password) else {
+      guard let user = try await store.user(email: email, password: password) else {
         throw AuthError(400, "invalid_credentials", "Invalid login credentials")
       }
       let (session, text) = (UUIDText.random(), newToken())
-      try commit([
-        .session(id: session, user: user.id), .token(text, RefreshToken(session: session, changedAt: now)),
-      ])
+      try await store.begin(session: session, of: user.id, token: text, now: now)
       return grant(user, session: session, refreshToken: text)
     case "refresh_token":
-      return try refresh(body["refresh_token"]?.stringValue ?? "")
+      return try await refresh(body["refresh_token"]?.stringValue ?? "")
     default: throw AuthError(400, "validation_failed", "unsupported_grant_type")
     }
   }
 
-  private func refresh(_ text: String) throws -> StackResponse {
-    let (outcome, changes) = state.refresh(text, newToken: newToken(), now: now, reuseInterval: reuseInterval)
-    try commit(changes)
+  private func refresh(_ text: String) async throws -> StackResponse {
+    let outcome = try await store.refresh(text, newToken: newToken(), now: now, reuseInterval: reuseInterval)
     switch outcome {
     case .granted(let session, let user, let token):
-      guard let user = users.user(id: user) else {
+      guard let user = try await store.user(id: user) else {
         throw AuthError(403, "user_not_found", "User from sub claim in JWT does not exist")
       }
       return grant(user, session: session, refreshToken: token)
@@ -103,21 +87,19 @@ public actor AuthService {
     ])
   }
 
-  private func logout(_ request: StackRequest) throws -> StackResponse {
-    let (user, session) = try signedIn(request)
-    let ended: [String]
+  private func logout(_ request: StackRequest) async throws -> StackResponse {
+    let (user, session) = try await signedIn(request)
     switch request.parameter("scope") ?? "global" {
-    case "local": ended = [session].compactMap { $0 }
-    case "others": ended = state.sessions.filter { $0.value == user.id && $0.key != session }.map(\.key)
-    case "global": ended = state.sessions.filter { $0.value == user.id }.map(\.key)
+    case "local": if let session { try await store.end(.only(session), of: user.id) }
+    case "others": try await store.end(.allBut(session), of: user.id)
+    case "global": try await store.end(.all, of: user.id)
     default: throw AuthError(400, "validation_failed", "Unsupported logout scope")
     }
-    try commit(ended.sorted().map { .ended(session: $0) })
     return StackResponse(status: 204)
   }
 
   /// The user and session of the request's bearer token.
-  private func signedIn(_ request: StackRequest) throws -> (user: StackUser, session: String?) {
+  private func signedIn(_ request: StackRequest) async throws -> (user: StackUser, session: String?) {
     guard let bearer = request.bearerToken else {
       throw AuthError(401, "no_authorization", "This endpoint requires a valid Bearer token")
     }
@@ -133,17 +115,11 @@ public actor AuthService {
       }
     }
     guard let subject = claims["sub"]?.stringValue else { throw bad("missing sub claim") }
-    guard let user = users.user(id: subject) else {
+    guard let user = try await store.user(id: subject) else {
       throw AuthError(403, "user_not_found", "User from sub claim in JWT does not exist")
     }
     return (user, claims["session_id"]?.stringValue)
   }
 
   private func newToken() -> String { Base64.encode(Digest.random(16), .url) }
-
-  private func commit(_ changes: [AuthChange]) throws {
-    guard !changes.isEmpty else { return }
-    try journal(changes)
-    for change in changes { state.apply(change) }
-  }
 }

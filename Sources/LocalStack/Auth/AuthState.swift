@@ -1,20 +1,27 @@
 import HostKit
 
 /// One elementary change of what the auth service remembers.
-enum AuthChange: Hashable, Sendable {
+package enum AuthChange: Hashable, Sendable {
   case session(id: String, user: String)
   case token(String, RefreshToken)
   /// Forgets a session with all its tokens.
   case ended(session: String)
 }
 
-struct RefreshToken: Hashable, Sendable {
-  var session: String
+package struct RefreshToken: Hashable, Sendable {
+  package var session: String
   /// The token it replaced.
-  var parent: String?
-  var isRevoked = false
+  package var parent: String?
+  package var isRevoked: Bool
   /// Seconds since 1970.
-  var changedAt: Int64
+  package var changedAt: Int64
+
+  package init(session: String, parent: String?, isRevoked: Bool = false, changedAt: Int64) {
+    self.session = session
+    self.parent = parent
+    self.isRevoked = isRevoked
+    self.changedAt = changedAt
+  }
 }
 
 /// Sessions and their rotating refresh tokens, as a value: each refresh revokes the token it used and makes the next.
@@ -22,17 +29,19 @@ struct RefreshToken: Hashable, Sendable {
 /// A token that was used already is a theft, with two exceptions: it is the parent of the token that is current now
 /// (the answer of that refresh was lost), or it was used moments ago. Those get the current token again; a theft ends
 /// the session.
-struct AuthState: Sendable {
+package struct AuthState: Sendable {
   private(set) var sessions: [String: String] = [:]
   private(set) var tokens: [String: RefreshToken] = [:]
 
-  enum Refresh: Equatable {
+  package init() {}
+
+  package enum Refresh: Sendable, Equatable {
     case granted(session: String, user: String, token: String)
     case unknown
     case reused
   }
 
-  mutating func apply(_ change: AuthChange) {
+  package mutating func apply(_ change: AuthChange) {
     switch change {
     case .session(let id, let user): sessions[id] = user
     case .token(let text, let token): tokens[text] = token
@@ -47,7 +56,7 @@ struct AuthState: Sendable {
   /// - Parameters:
   ///   - newToken: used when a new token is called for.
   ///   - now: seconds since 1970.
-  func refresh(
+  package func refresh(
     _ text: String, newToken: String, now: Int64, reuseInterval: Int64
   ) -> (outcome: Refresh, changes: [AuthChange]) {
     guard let used = tokens[text], let user = sessions[used.session] else { return (.unknown, []) }

@@ -6,7 +6,12 @@ public struct StackUser: Sendable, Hashable {
   public let id: String
   public let email: String
 
-  init(email: String) {
+  package init(id: String, email: String) {
+    self.id = id
+    self.email = email
+  }
+
+  package init(email: String) {
     self.email = email.lowercased()
     var bytes = Array(Digest.sha256(Array("kizuna-localstack:\(self.email)".utf8)).prefix(16))
     bytes[6] = bytes[6] & 0x0F | 0x80  // version 8: a layout of one's own
@@ -62,14 +67,14 @@ struct StackUsers: Sendable {
   }
 }
 
-enum UUIDText {
+package enum UUIDText {
   /// 16 bytes as 8-4-4-4-12 hex digits.
   static func text(_ bytes: [UInt8]) -> String {
     let hex = bytes.map { byte in (byte < 16 ? "0" : "") + String(byte, radix: 16) }
     return [hex[0..<4], hex[4..<6], hex[6..<8], hex[8..<10], hex[10..<16]].map { $0.joined() }.joined(separator: "-")
   }
 
-  static func random() -> String {
+  package static func random() -> String {
     var bytes = Digest.random(16)
     bytes[6] = bytes[6] & 0x0F | 0x40
     bytes[8] = bytes[8] & 0x3F | 0x80

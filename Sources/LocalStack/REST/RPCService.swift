@@ -35,21 +35,8 @@ struct RPCService: Sendable {
   }
 
   private func verifiedCaller(_ request: StackRequest) throws(RPCError) -> Caller {
-    guard request.header("authorization") != nil else { return .anonymous }
-    guard let bearer = request.bearerToken else {
-      throw RPCError("PGRST301", "The Authorization header is not a bearer token")
-    }
-    do throws(StackTokens.Refusal) {
-      let claims = try tokens.verify(bearer, now: wallMilliseconds() / 1000)
-      return Caller(subject: claims["sub"]?.stringValue, role: claims["role"]?.stringValue ?? "anon")
-    } catch {
-      switch error {
-      case .expired: throw RPCError("PGRST301", "JWT expired")
-      case .badSignature: throw RPCError("PGRST301", "JWSError JWSInvalidSignature")
-      case .malformed: throw RPCError("PGRST301", "JWSError (CompactDecodeError Invalid number of parts)")
-      case .badClaims: throw RPCError("PGRST301", "JWT claims could not be validated")
-      }
-    }
+    guard let claims = try tokens.claims(of: request, now: wallMilliseconds() / 1000) else { return .anonymous }
+    return Caller(subject: claims["sub"]?.stringValue, role: claims["role"]?.stringValue ?? "anon")
   }
 
   static func response(_ answer: RPCAnswer) -> StackResponse {
@@ -73,6 +60,28 @@ extension SyncServer {
         function == "pull" ? pull(body, caller: caller) : push(body, caller: caller))
     } catch {
       return RPCService.response(.failure(error))
+    }
+  }
+}
+
+extension StackTokens {
+  /// The claims of a request's bearer token, refused as PostgREST does; nil for a request without one.
+  ///
+  /// - Parameter now: seconds since 1970.
+  package func claims(of request: StackRequest, now: Int64) throws(RPCError) -> [String: JSONValue]? {
+    guard request.header("authorization") != nil else { return nil }
+    guard let bearer = request.bearerToken else {
+      throw RPCError("PGRST301", "The Authorization header is not a bearer token")
+    }
+    do throws(StackTokens.Refusal) {
+      return try verify(bearer, now: now)
+    } catch {
+      switch error {
+      case .expired: throw RPCError("PGRST301", "JWT expired")
+      case .badSignature: throw RPCError("PGRST301", "JWSError JWSInvalidSignature")
+      case .malformed: throw RPCError("PGRST301", "JWSError (CompactDecodeError Invalid number of parts)")
+      case .badClaims: throw RPCError("PGRST301", "JWT claims could not be validated")
+      }
     }
   }
 }

@@ -6,12 +6,16 @@ struct JoinRule {
   enum Outcome: Equatable {
     case accepted(RealtimeChannel, postgresChanges: [JSONValue], presence: Bool)
     case refused(reason: String)
+    /// What has to be known first.
+    case asks(RealtimeQuestion)
   }
 
   let rules: RealtimeSocket.Rules
   /// The key of the socket, for joins without a token of their own.
   let connectToken: AcceptedToken
   let joinedChannels: Int
+  /// What the policy says; nil when that is not known yet.
+  let decide: (RealtimeQuestion) -> RealtimeDecision?
 
   func outcome(of frame: PhoenixFrame, at instant: RealtimeSocket.Instant) -> Outcome {
     let topic = String(frame.topic.dropFirst("realtime:".count))
@@ -36,9 +40,17 @@ struct JoinRule {
     if rules.settings.privateOnly, !request.isPrivate {
       return .refused(reason: "PrivateOnly: This project only allows private channels")
     }
-    if request.isPrivate, !rules.policy.canRead(topic, token.claims) {
-      return .refused(
-        reason: "Unauthorized: You do not have permissions to read from this Channel topic: \(topic)")
+    if request.isPrivate {
+      let question = RealtimeQuestion(.read, topic: topic, claims: token.claims)
+      switch decide(question) {
+      case nil: return .asks(question)
+      case .allowed: break
+      case .denied:
+        return .refused(
+          reason: "Unauthorized: You do not have permissions to read from this Channel topic: \(topic)")
+      case .unavailable:
+        return .refused(reason: "UnableToConnectToProject: Realtime was unable to connect to the project database")
+      }
     }
     if let refusal = replayRefusal(request) { return .refused(reason: refusal) }
     let channel = RealtimeChannel(

@@ -2,10 +2,15 @@ import HostKit
 import PhoenixChannels
 
 /// A room: public and private channels of one name never meet (Realtime wire contract §3).
-struct RealtimeRoom: Hashable, Sendable {
+package struct RealtimeRoom: Hashable, Sendable {
   /// Without the `realtime:` prefix.
-  var topic: String
-  var isPrivate: Bool
+  package var topic: String
+  package var isPrivate: Bool
+
+  package init(topic: String, isPrivate: Bool) {
+    self.topic = topic
+    self.isPrivate = isPrivate
+  }
 }
 
 /// One message on its way to the members of a room.

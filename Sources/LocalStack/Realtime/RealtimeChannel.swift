@@ -16,6 +16,8 @@ struct RealtimeChannel: Equatable {
   var tokenCheckAt: UInt64
   /// When to say that database messages flow; nil when nobody asked or it was said.
   var readyAt: UInt64?
+  /// Whether its token may write, once somebody was asked; nothing is kept of rules that answer at once.
+  var mayWrite: Bool?
 
   func reply(to ref: String?, status: String, _ response: JSONValue) -> PhoenixFrame {
     PhoenixFrame(

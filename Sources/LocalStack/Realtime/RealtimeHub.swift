@@ -5,7 +5,7 @@ import SupabaseRealtime
 /// The Realtime server: all sockets, who is in which room, and the faults that tests ask for.
 ///
 /// It runs on the server's loop thread, so that a broadcast reaches every socket without changing threads.
-actor RealtimeHub {
+package actor RealtimeHub {
   private struct Member {
     let socket: any StackWebSocket
     let serializer: PhoenixSerializer
@@ -15,16 +15,16 @@ actor RealtimeHub {
   }
 
   /// What tests may break.
-  struct Faults: Sendable {
+  package struct Faults: Sendable {
     /// Answers every upgrade; nil lets the rules decide.
     var upgrade: StackUpgradeVerdict?
     /// Nothing is read any more and nothing is sent, pongs and close frames included: a half-open connection.
-    var isSilent = false
+    package var isSilent = false
     /// Messages of the database are lost, as while a server has no replication connection.
-    var losesDatabaseMessages = false
+    package var losesDatabaseMessages = false
   }
 
-  let loop: LwsLoop
+  package nonisolated let loop: LwsLoop
   private let clock: any HostClock
   private let log: HostLog
   private var rules: RealtimeSocket.Rules
@@ -46,7 +46,7 @@ actor RealtimeHub {
     self.log = log
   }
 
-  nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+  package nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
   private var instant: RealtimeSocket.Instant {
     RealtimeSocket.Instant(now: clock.now, wallMilliseconds: clock.wallMilliseconds)
@@ -62,11 +62,11 @@ actor RealtimeHub {
 
   /// What a trigger's `realtime.send` does once its transaction is committed (Realtime wire contract §7.4).
   @discardableResult
-  func sendFromDatabase(topic: String, event: String, payload: [String: JSONValue], isPrivate: Bool = true) -> Int {
+  package func sendFromDatabase(
+    topic: String, event: String, payload: [String: JSONValue], isPrivate: Bool = true, id: String = UUIDText.random()
+  ) -> Int {
     if faults.losesDatabaseMessages { return 0 }
-    return publish(
-      .fromDatabase(
-        topic: topic, event: event, payload: payload, isPrivate: isPrivate, id: UUIDText.random()))
+    return publish(.fromDatabase(topic: topic, event: event, payload: payload, isPrivate: isPrivate, id: id))
   }
 
   /// What `realtime.send_binary` does.
@@ -157,9 +157,27 @@ actor RealtimeHub {
         rooms[room, default: []].append(id)
       case .left(let room): leave(room, id)
       case .publish(let broadcast, let alsoToSender): _ = publish(broadcast, except: alsoToSender ? nil : id)
+      case .ask(let question): ask(question, for: id)
       }
     }
     arm(id)
+  }
+
+  private func ask(_ question: RealtimeQuestion, for id: UInt64) {
+    guard let ask = rules.policy.ask else { return decided(question, .denied, for: id) }
+    Task {
+      let decision = await ask(question)
+      decided(question, decision, for: id)
+    }
+  }
+
+  private func decided(_ question: RealtimeQuestion, _ decision: RealtimeDecision, for id: UInt64) {
+    guard var member = members.removeValue(forKey: id) else { return }
+    let repeated = member.state.repeatedJoins
+    let effects = member.state.decided(question, decision, at: instant)
+    repeatedJoins += member.state.repeatedJoins - repeated
+    members[id] = member
+    perform(effects, for: id)
   }
 
   private func send(_ frame: PhoenixFrame, to member: Member) {
@@ -204,12 +222,12 @@ actor RealtimeHub {
 
   // MARK: For tests and the stack
 
-  var socketCount: Int { members.count }
+  package var socketCount: Int { members.count }
   /// Sockets accepted since the start.
   var totalSockets: Int { acceptedSockets }
 
   /// Returns true once the condition holds, false when the task is cancelled or the server ends before.
-  func wait(_ id: UInt64, until condition: @escaping @Sendable (RealtimeCounts) -> Bool) async -> Bool {
+  package func wait(_ id: UInt64, until condition: @escaping @Sendable (RealtimeCounts) -> Bool) async -> Bool {
     await withTaskCancellationHandler {
       await withCheckedContinuation { continuation in
         if Task.isCancelled { return continuation.resume(returning: false) }
@@ -231,12 +249,12 @@ actor RealtimeHub {
   }
 
   /// The server ends; nothing is counted any more.
-  func endWatching() {
+  package func endWatching() {
     for watcher in watchers.values { watcher.1.resume(returning: false) }
     watchers = [:]
   }
 
-  var counts: RealtimeCounts {
+  package var counts: RealtimeCounts {
     var counts = RealtimeCounts(
       openSockets: members.count, acceptedSockets: acceptedSockets, repeatedJoins: repeatedJoins,
       topics: acceptedJoins.mapValues { RealtimeCounts.Topic(members: 0, acceptedJoins: $0) })
@@ -245,9 +263,9 @@ actor RealtimeHub {
   }
 
   /// Members of a room.
-  func memberCount(of room: RealtimeRoom) -> Int { rooms[room]?.count ?? 0 }
+  package func memberCount(of room: RealtimeRoom) -> Int { rooms[room]?.count ?? 0 }
 
-  func setFaults(_ change: @Sendable (inout Faults) -> Void) {
+  package func setFaults(_ change: @Sendable (inout Faults) -> Void) {
     let wasSilent = faults.isSilent
     change(&faults)
     guard wasSilent, !faults.isSilent else { return }
@@ -269,7 +287,7 @@ actor RealtimeHub {
   }
 
   /// Cuts every connection without a close frame.
-  func dropAll(reset: Bool) {
+  package func dropAll(reset: Bool) {
     for id in members.keys.sorted() { members[id]?.socket.drop(reset: reset) }
   }
 
@@ -279,8 +297,10 @@ actor RealtimeHub {
     return accepted?.claims
   }
 
-  func mayWrite(_ topic: String, _ claims: JSONValue) -> Bool {
-    rules.policy.canWrite(topic, claims)
+  func mayWrite(_ topic: String, _ claims: JSONValue) async -> Bool {
+    let question = RealtimeQuestion(.write, topic: topic, claims: claims)
+    if let decision = rules.policy.decision(question) { return decision == .allowed }
+    return await rules.policy.ask?(question) == .allowed
   }
 
   var maximumPayloadBytes: Int { rules.settings.maximumPayloadBytes }

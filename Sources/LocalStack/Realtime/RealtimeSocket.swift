@@ -6,46 +6,6 @@ import PhoenixChannels
 /// The server handles a socket as one queue. A join is done inside it, and while it lasts everything else waits behind
 /// it: frames, pings, broadcasts for other channels (Realtime wire contract §4).
 struct RealtimeSocket {
-  /// What the server needs to decide.
-  struct Rules: Sendable {
-    var settings = RealtimeSettings()
-    var verifier: any TokenVerifier
-    var policy = RealtimePolicy.signedIn()
-    /// Set while the server is about to restart: joins are refused.
-    var isRestarting = false
-  }
-
-  struct Instant: Equatable {
-    /// On the scale of `HostClock.now`.
-    var now: UInt64
-    var wallMilliseconds: Int64
-  }
-
-  enum Input: Equatable {
-    case message(PhoenixMessage)
-    case ping([UInt8])
-    case closed(code: UInt16?, reason: String)
-    case broadcast(RealtimeBroadcast)
-    /// A frame that the server starts by itself.
-    case frame(PhoenixFrame)
-    /// The server ends the socket, with or without a notice to every channel.
-    case disconnect(code: UInt16, announced: Bool)
-  }
-
-  enum Effect: Equatable {
-    case send(PhoenixFrame)
-    case pong([UInt8])
-    /// Answer the client's close frame with its own code.
-    case answerClose(code: UInt16?, reason: String)
-    case close(code: UInt16)
-    /// End without a close frame.
-    case kill
-    case entered(RealtimeRoom)
-    case left(RealtimeRoom)
-    /// To every member of the room but the sender, who is named apart.
-    case publish(RealtimeBroadcast, alsoToSender: Bool)
-  }
-
   let version: PhoenixVersion
   private let serializer: PhoenixSerializer
   private let connectToken: AcceptedToken
@@ -53,6 +13,10 @@ struct RealtimeSocket {
   private(set) var channels: [String: RealtimeChannel] = [:]
   private var inbox: [Input] = []
   private var join: PendingJoin?
+  /// A frame that waits for the policy, and the frame's question.
+  private var asked: (question: RealtimeQuestion, frame: PhoenixFrame, bytes: Int)?
+  /// The policy's answer, while the frame that asked is handled.
+  private var answer: (question: RealtimeQuestion, decision: RealtimeDecision)?
   private var effects: [Effect] = []
   private var isEnded = false
   private var hasTriedToJoin = false
@@ -92,12 +56,25 @@ struct RealtimeSocket {
     return takeEffects()
   }
 
+  /// The policy has answered.
+  mutating func decided(
+    _ question: RealtimeQuestion, _ decision: RealtimeDecision, at instant: Instant
+  ) -> [Effect] {
+    guard !isEnded, let asked, asked.question == question else { return [] }
+    self.asked = nil
+    answer = (question, decision)
+    handle(asked.frame, bytes: asked.bytes, instant)
+    answer = nil
+    run(instant)
+    return takeEffects()
+  }
+
   /// Does what is due.
   mutating func advance(to instant: Instant) -> [Effect] {
     guard !isEnded else { return [] }
     run(instant)
     for topic in channels.keys.sorted() { advance(topic, instant) }
-    if join == nil, !isEnded { sweep(instant) }
+    if !isBusy, !isEnded { sweep(instant) }
     return takeEffects()
   }
 
@@ -105,7 +82,8 @@ struct RealtimeSocket {
   var nextDeadline: UInt64? {
     guard !isEnded else { return nil }
     var deadlines = channels.values.flatMap { [$0.tokenCheckAt] + ($0.readyAt.map { [$0] } ?? []) }
-    if let join { deadlines.append(join.at) } else { deadlines.append(min(idleDeadline, sweepDeadline)) }
+    if let join { deadlines.append(join.at) }
+    if !isBusy { deadlines.append(min(idleDeadline, sweepDeadline)) }
     return deadlines.min()
   }
 
@@ -116,7 +94,7 @@ struct RealtimeSocket {
 
   /// The queue of the socket, as far as it can go now.
   private mutating func run(_ instant: Instant) {
-    while !isEnded {
+    while !isEnded, asked == nil {
       if let join {
         guard join.at <= instant.now else { return }
         self.join = nil
@@ -166,9 +144,23 @@ struct RealtimeSocket {
     channels = [:]
   }
 
+  /// A join is going on, or the policy is asked.
+  private var isBusy: Bool { join != nil || asked != nil }
+
+  /// Puts a frame off until its question is answered.
+  private mutating func ask(_ question: RealtimeQuestion, _ frame: PhoenixFrame, bytes: Int) {
+    asked = (question, frame, bytes)
+    effects.append(.ask(question))
+  }
+
+  private func decision(_ question: RealtimeQuestion) -> RealtimeDecision? {
+    if let answer, answer.question == question { return answer.decision }
+    return rules.policy.decision(question)
+  }
+
   /// What the server starts by itself takes its place in the queue behind a join that is going on.
   private mutating func start(_ frame: PhoenixFrame) {
-    if join == nil { effects.append(.send(frame)) } else { inbox.append(.frame(frame)) }
+    if !isBusy { effects.append(.send(frame)) } else { inbox.append(.frame(frame)) }
   }
 
   // MARK: Frames
@@ -180,7 +172,7 @@ struct RealtimeSocket {
     }
     if frame.event == PhoenixFrame.Name.join {
       guard frame.topic.hasPrefix("realtime:") else { return unmatched(frame) }
-      return beginJoin(frame, instant)
+      return beginJoin(frame, bytes: bytes, instant)
     }
     guard let channel = channels[frame.topic] else {
       guard frame.event == PhoenixFrame.Name.leave else { return unmatched(frame) }
@@ -191,7 +183,7 @@ struct RealtimeSocket {
       guard frame.joinRef == channel.joinRef else { return }
       effects.append(.send(channel.reply(to: frame.ref, status: "ok", [:])))
       remove(channel)
-    case PhoenixFrame.Name.accessToken: replaceToken(of: channel, frame, instant)
+    case PhoenixFrame.Name.accessToken: replaceToken(of: channel, frame, bytes: bytes, instant)
     case PhoenixFrame.Name.broadcast: publish(frame, from: channel, bytes: bytes)
     default: break
     }
@@ -225,7 +217,15 @@ struct RealtimeSocket {
     case .bytes, .reply: return
     }
     // Without permission a push vanishes, acknowledged or not (Realtime wire contract §7.2).
-    if channel.room.isPrivate, !rules.policy.canWrite(channel.room.topic, channel.token.claims) { return }
+    if channel.room.isPrivate {
+      let question = RealtimeQuestion(.write, topic: channel.room.topic, claims: channel.token.claims)
+      guard let mayWrite = channel.mayWrite ?? decision(question).map({ $0 == .allowed }) else {
+        return ask(question, frame, bytes: bytes)
+      }
+      // The server asks once for a token.
+      if answer?.decision == .allowed || answer?.decision == .denied { channels[channel.topic]?.mayWrite = mayWrite }
+      guard mayWrite else { return }
+    }
     guard bytes <= rules.settings.maximumPayloadBytes else {
       if channel.acknowledges {
         effects.append(.send(channel.reply(to: frame.ref, status: "error", "payload_size_exceeded")))
@@ -239,18 +239,20 @@ struct RealtimeSocket {
 
   // MARK: Joining
 
-  private mutating func beginJoin(_ frame: PhoenixFrame, _ instant: Instant) {
+  private mutating func beginJoin(_ frame: PhoenixFrame, bytes: Int, _ instant: Instant) {
     hasTriedToJoin = true
+    let others = channels.count - (channels[frame.topic] == nil ? 0 : 1)
+    let rule = JoinRule(rules: rules, connectToken: connectToken, joinedChannels: others, decide: decision)
+    let outcome = rule.outcome(of: frame, at: instant)
+    if case .asks(let question) = outcome { return ask(question, frame, bytes: bytes) }
     let replaced = channels.removeValue(forKey: frame.topic)
     if let replaced {
       repeatedJoins += 1
       effects.append(.left(replaced.room))
     }
-    let rule = JoinRule(rules: rules, connectToken: connectToken, joinedChannels: channels.count)
-    let outcome = rule.outcome(of: frame, at: instant)
     let delay =
       switch outcome {
-      case .accepted: rules.settings.joinDelay
+      case .accepted, .asks: rules.settings.joinDelay
       case .refused: rules.settings.channelErrorBackoff
       }
     join = PendingJoin(at: instant.now + delay, frame: frame, replaced: replaced, outcome: outcome)
@@ -258,6 +260,7 @@ struct RealtimeSocket {
 
   private mutating func complete(_ join: PendingJoin, _ instant: Instant) {
     switch join.outcome {
+    case .asks: break
     case .refused(let reason):
       effects.append(
         .send(Self.reply(to: join.frame, joinRef: join.frame.joinRef, status: "error", ["reason": .string(reason)])))
@@ -288,17 +291,27 @@ struct RealtimeSocket {
 
   // MARK: Tokens and time
 
-  private mutating func replaceToken(of channel: RealtimeChannel, _ frame: PhoenixFrame, _ instant: Instant) {
+  private mutating func replaceToken(
+    of channel: RealtimeChannel, _ frame: PhoenixFrame, bytes: Int, _ instant: Instant
+  ) {
     guard let text = frame.json?["access_token"]?.stringValue, !text.hasPrefix("sb_"), text != channel.token.text
     else { return }
     do throws(TokenRefusal) {
       let token = try AcceptedToken.check(text, with: rules.verifier, wallMilliseconds: instant.wallMilliseconds)
-      if channel.room.isPrivate, !rules.policy.canRead(channel.room.topic, token.claims) {
+      if channel.room.isPrivate {
         let topic = channel.room.topic
-        return fail(channel, "You no longer have permission to read from this Channel topic: \(topic)")
+        let question = RealtimeQuestion(.read, topic: topic, claims: token.claims)
+        switch decision(question) {
+        case nil: return ask(question, frame, bytes: bytes)
+        case .allowed: break
+        case .denied:
+          return fail(channel, "You no longer have permission to read from this Channel topic: \(topic)")
+        case .unavailable: return fail(channel, "Realtime was unable to connect to the project database")
+        }
       }
       let checkAt = JoinRule.tokenCheck(token, rules.settings, instant)
       channels[channel.topic]?.token = token
+      channels[channel.topic]?.mayWrite = nil
       channels[channel.topic]?.tokenCheckAt = checkAt
     } catch {
       fail(channel, error.systemMessage)

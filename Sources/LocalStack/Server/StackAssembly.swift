@@ -2,9 +2,35 @@ import HostKit
 import SupabaseRealtime
 
 /// A server, the Realtime hub on its loop, and the handler behind both: broadcasts by HTTP first, then everything else.
-struct StackAssembly: Sendable {
+package struct StackAssembly: Sendable {
   let server: StackServer
-  let hub: RealtimeHub
+  package let hub: RealtimeHub
+  /// `http://host:port` or `https://host:port`, of an address that clients on this machine can use.
+  package var url: String {
+    let address =
+      switch server.host {
+      case "0.0.0.0": "127.0.0.1:\(server.port)"
+      case "::": "[::1]:\(server.port)"
+      default: server.address
+      }
+    return "\(server.isSecure ? "https" : "http")://\(address)"
+  }
+
+  /// The same for other modules, which do not see the server's own options.
+  package static func start(
+    _ options: LocalStack.Options, secret: String, policy: RealtimePolicy,
+    handler: (RealtimeHub) async -> any StackHandler
+  ) async throws(StackServerError) -> StackAssembly {
+    var rules = RealtimeSocket.Rules(verifier: StackTokenVerifier(secret: secret))
+    rules.settings = options.realtime
+    rules.policy = policy
+    var server = StackServer.Options()
+    server.host = options.host
+    server.port = options.port
+    server.tls = options.tls
+    server.clock = options.clock
+    return try await start(server, rules: rules, log: options.log, handler: handler)
+  }
 
   /// - Parameters:
   ///   - handler: answers what is not Realtime's; given the hub, because the database behind it rings.
@@ -20,7 +46,7 @@ struct StackAssembly: Sendable {
     return StackAssembly(server: server, hub: hub)
   }
 
-  func stop() async {
+  package func stop() async {
     await server.stop()
   }
 }

@@ -1,7 +1,7 @@
 import CLibwebsockets
 
 /// The few things of OpenSSL the development server needs.
-enum Digest {
+package enum Digest {
   /// - Parameter bits: 256, 384 or 512.
   static func hmac(_ message: some Collection<UInt8>, key: [UInt8], bits: Int = 256) -> [UInt8] {
     let algorithm = bits == 512 ? EVP_sha512() : bits == 384 ? EVP_sha384() : EVP_sha256()
@@ -36,7 +36,7 @@ enum Digest {
     left.count == right.count && CRYPTO_memcmp(left, right, left.count) == 0
   }
 
-  static func random(_ count: Int) -> [UInt8] {
+  package static func random(_ count: Int) -> [UInt8] {
     var generator = SystemRandomNumberGenerator()
     var bytes: [UInt8] = []
     // Each number is a system call.

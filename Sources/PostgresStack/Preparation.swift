@@ -1,0 +1,76 @@
+#if Postgres
+  import HostKit
+  import LocalStack
+  import SyncServer
+
+  /// What a database needs before it is served: the parts of Supabase that a plain PostgreSQL lacks, users, tables.
+  struct Preparation: Sendable {
+    let connection: PostgresConnection
+
+    /// What was found of Supabase's own schemas.
+    private enum Found { case nothing, ours, foreign }
+
+    private func found() async throws(PostgresError) -> Found {
+      let rows = try await connection.run(
+        PostgresStatement(
+          "SELECT to_regclass('realtime.messages') IS NOT NULL, to_regprocedure('realtime.announce_message()') IS NOT NULL"
+        ))
+      if rows.text(0, 1) == "t" { return .ours }
+      return rows.text(0, 0) == "t" ? .foreign : .nothing
+    }
+
+    /// Applies the scaffolding to a database without Supabase's schemas.
+    ///
+    /// - Throws: `PostgresStackError.foreignSchemas` for one that has others than ours.
+    func scaffold() async throws {
+      if try await found() == .foreign { throw PostgresStackError.foreignSchemas }
+      let script = String(decoding: PackageResources.scaffolding_sql, as: UTF8.self)
+      do throws(PostgresError) {
+        // Two servers may start on one database.
+        try await connection.script(
+          "BEGIN; SELECT pg_advisory_xact_lock(hashtext('kizuna-localstack'));\n\(script)\nCOMMIT")
+      } catch {
+        try? await connection.script("ROLLBACK")
+        throw error
+      }
+    }
+
+    /// Whether rows of `realtime.messages` are announced.
+    func announcesMessages() async throws(PostgresError) -> Bool { try await found() == .ours }
+
+    /// The secret that tokens are signed with, kept in the database where no client may look.
+    func secret() async throws(PostgresError) -> String {
+      try await connection.script(
+        """
+        BEGIN; SELECT pg_advisory_xact_lock(hashtext('kizuna-localstack'));
+        CREATE SCHEMA IF NOT EXISTS kizuna_localstack;
+        CREATE TABLE IF NOT EXISTS kizuna_localstack.settings (name text PRIMARY KEY, value text NOT NULL);
+        REVOKE ALL ON kizuna_localstack.settings FROM PUBLIC;
+        COMMIT
+        """)
+      let rows = try await connection.run(
+        PostgresStatement(
+          """
+          WITH made AS (
+            INSERT INTO kizuna_localstack.settings (name, value) VALUES ('jwt_secret', $1)
+            ON CONFLICT (name) DO NOTHING RETURNING value)
+          SELECT value FROM made UNION ALL SELECT value FROM kizuna_localstack.settings WHERE name = 'jwt_secret'
+          """, [Base64.encode(Digest.random(32), .url)]))
+      return rows.text(0, 0) ?? ""
+    }
+
+    /// Makes the tables of a configuration that are not there, with row policies; leaves all others alone.
+    ///
+    /// - Parameter declarations: their columns, as far as a file declares them.
+    func makeTables(
+      _ tables: [String: SyncTable], _ declarations: [String: TableDeclaration]
+    ) async throws(PostgresError) {
+      for (name, table) in tables.sorted(by: { $0.key < $1.key }) {
+        let rows = try await connection.run(
+          PostgresStatement("SELECT to_regclass($1) IS NULL", ["public." + PostgresStatement.quoted(name)]))
+        guard rows.text(0, 0) == "t" else { continue }
+        try await connection.script(TableDefinition(name, table, declarations[name]).sql)
+      }
+    }
+  }
+#endif
