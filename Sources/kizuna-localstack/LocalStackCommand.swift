@@ -19,7 +19,8 @@ enum LocalStackCommand {
       .value("jwt-secret", "SECRET", "sign tokens with this; by default a random one, kept in the directory"),
       .value(
         "postgres", "URL",
-        "serve this PostgreSQL database instead of the embedded server; a URL with a password belongs in --config"),
+        "serve this PostgreSQL database instead of the embedded server: postgresql://user:password@host/database; "
+          + "env:NAME takes the address from a variable, where other users cannot see it"),
       .flag("no-scaffolding", "with --postgres: leave schemas and roles of the database as they are"),
       .value("config", "FILE", "read tables, users and the rest from a file"),
       .value("tls-cert", "FILE", "serve https and wss with this certificate chain (PEM)"),
@@ -53,7 +54,7 @@ enum LocalStackCommand {
       do throws(PostgresError) {
         address = try PostgresAddress(url)
       } catch {
-        throw UsageError("--postgres: \(error.message)")
+        throw CommandFailure(.configuration, "the database of --postgres or \"postgres\": \(error.message)")
       }
       var postgres = PostgresStack.Options()
       postgres.server = options

@@ -21,7 +21,7 @@ struct StackSettings {
     if let host = arguments.value("host") { self.host = host }
     if let port = try arguments.integer("port", in: 0...65_535) { self.port = UInt16(port) }
     if let directory = arguments.value("directory") { configuration.directory = directory }
-    if let url = arguments.value("postgres") { postgres = url }
+    if let url = arguments.value("postgres") { postgres = try Self.address(url) }
     if postgres != nil, configuration.directory != nil {
       throw UsageError("the database keeps the state, so that --directory and --postgres exclude each other")
     }
@@ -53,6 +53,15 @@ struct StackSettings {
   }
 
   private init() {}
+
+  private static func address(_ text: String) throws -> String {
+    guard text.hasPrefix("env:") else { return text }
+    let name = String(text.dropFirst(4))
+    guard let value = ProcessEnvironment.variables[name], !value.isEmpty else {
+      throw CommandFailure(.configuration, "--postgres names a variable that is not set: \(name)")
+    }
+    return value
+  }
 
   private static func decode(_ root: ConfigurationObject) -> StackSettings? {
     var settings = StackSettings()

@@ -27,12 +27,28 @@ import Testing
     (["--table", "a:b:c"], "NAME:OWNERCOLUMN"), (["--user", "ann"], "EMAIL:PASSWORD"),
     (["--user", "@b:x"], "EMAIL:PASSWORD"), (["--user", "a@b:x", "--user", "A@B:y"], "a user is given twice"),
     (["--user", "a@b:x", "--user", "a@b:x"], "given twice"), (["--tls-cert", "a.pem"], "belong together"),
-    (["--log-level", "loud"], "must be one of"),
+    (["--log-level", "loud"], "must be one of"), (["--no-scaffolding"], "belongs to --postgres"),
+    (["--postgres", "postgresql://localhost/x", "--directory", "d"], "exclude each other"),
   ]
 
   @Test(arguments: mistakes)
   func namesTheMistake(arguments: [String], word: String) async throws {
     try await refuses(arguments, .usage, saying: word)
+  }
+
+  @Test func aDatabaseThatCannotBeServed() async throws {
+    #if Postgres
+      let address = "postgresql://me:s3cret@127.0.0.1:1/db"
+      try await refuses(["--postgres", address], .unreachable, saying: "127.0.0.1")
+      try await refuses(["--postgres", "mysql://me:s3cret@localhost/db"], .configuration, saying: "postgresql://")
+      for arguments in [["--postgres", address], ["--postgres", "postgresql://me:s3cret@localhost:x/db"]] {
+        let ending = await (try ChildProcess(executable: Binaries.localStack, arguments: arguments)).ending()
+        #expect(!ending.errors.joined().contains("s3cret"))
+      }
+    #else
+      try await refuses(["--postgres", "postgresql://localhost/db"], .usage, saying: "--traits Postgres", "libpq-dev")
+    #endif
+    try await refuses(["--postgres", "env:KIZUNA_NOT_SET"], .configuration, saying: "KIZUNA_NOT_SET")
   }
 
   @Test func aPasswordGivenTwiceIsNotShown() async throws {

@@ -16,7 +16,7 @@ package struct RefreshToken: Hashable, Sendable {
   /// Seconds since 1970.
   package var changedAt: Int64
 
-  package init(session: String, parent: String?, isRevoked: Bool = false, changedAt: Int64) {
+  package init(session: String, parent: String? = nil, isRevoked: Bool = false, changedAt: Int64) {
     self.session = session
     self.parent = parent
     self.isRevoked = isRevoked

@@ -32,10 +32,13 @@
 
     /// Whether the server is still there, as far as is known here without asking it.
     var isAlive: Bool {
-      var poll = pollfd(fd: PQsocket(pointer), events: Int16(POLLIN), revents: 0)
-      // An idle connection has nothing to say but its end, or parameters that changed.
-      if Glibc.poll(&poll, 1, 0) > 0 { PQconsumeInput(pointer) }
-      return PQstatus(pointer) == CONNECTION_OK
+      // An idle connection has nothing to say but parameters that changed, or why it ends and then its end.
+      while PQstatus(pointer) == CONNECTION_OK {
+        var poll = pollfd(fd: PQsocket(pointer), events: Int16(POLLIN), revents: 0)
+        guard Glibc.poll(&poll, 1, 0) > 0 else { return true }
+        guard PQconsumeInput(pointer) == 1 else { return false }
+      }
+      return false
     }
 
     /// Calls `body` with a list of C strings, and nil at its end.

@@ -13,9 +13,10 @@ struct SocketScript {
 
   init(
     _ version: PhoenixVersion = .v2, connectRole: String = "anon", connectExp: Int = 2_000_000_000,
-    change: (inout RealtimeSettings) -> Void = { _ in }
+    policy: RealtimePolicy = .signedIn(), change: (inout RealtimeSettings) -> Void = { _ in }
   ) {
     var rules = RealtimeSocket.Rules(verifier: PlainVerifier())
+    rules.policy = policy
     change(&rules.settings)
     let text = PlainVerifier.token(role: connectRole, exp: connectExp)
     let token = AcceptedToken(
@@ -37,6 +38,14 @@ struct SocketScript {
 
   mutating func receive(_ input: RealtimeSocket.Input) -> [String] {
     describe(socket.receive(input, at: instant))
+  }
+
+  /// Answers the question that was asked.
+  mutating func decide(
+    _ decision: RealtimeDecision, _ access: RealtimeQuestion.Access, _ topic: String, claims: JSONValue
+  ) -> [String] {
+    describe(
+      socket.decided(RealtimeQuestion(access, topic: topic, claims: claims), decision, at: instant))
   }
 
   /// Lets time pass, stopping at every deadline on the way.
@@ -69,6 +78,8 @@ struct SocketScript {
       case .left(let room): "leave \(room.isPrivate ? "private" : "public") \(room.topic)"
       case .publish(let broadcast, let alsoToSender):
         "publish \(broadcast.room.topic)\(alsoToSender ? " also to sender" : "")"
+      case .ask(let question):
+        "ask \(question.access) \(question.topic) \(question.claims["role"]?.stringValue ?? "-")"
       }
     }
   }

@@ -83,7 +83,10 @@
         let token = try await served.signIn()
         #expect(try await served.send("GET", "/rest/v1/todos", bearer: token).status == 200)
         try await served.database.run(
-          "select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()"
+          """
+          select pg_terminate_backend(pid, 20000) from pg_stat_activity
+          where datname = current_database() and pid <> pg_backend_pid()
+          """
         )
         #expect(try await served.send("GET", "/rest/v1/todos", bearer: token).status == 200)
         #expect(try await served.send("GET", "/auth/v1/user", bearer: token).status == 200)

@@ -31,7 +31,7 @@
 
     /// Whatever the order of commits, losses and notifications, every message is delivered exactly once.
     @Test(arguments: 0..<50) func exactlyOnce(seed: UInt64) {
-      var random = SeededRandom(seed: seed)
+      var random = SeededRandom(seed)
       var seen = SeenMessages(margin: 1_000_000)
       var table: [String] = []
       var notifications: [String] = []
