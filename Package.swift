@@ -105,7 +105,7 @@ let tests: [Target] = [
     name: "CommandTests",
     dependencies: [
       "CSQLite", "HostKit", "HTTPClient", "KizunaDoorbell", "KizunaSync", "KizunaSyncTestSupport", "LocalStack",
-      "SyncServer", "kizuna-doorbell", "kizuna-localstack",
+      "PostgresTestSupport", "SyncServer", "kizuna-doorbell", "kizuna-localstack",
     ]),
 ]
 

@@ -33,8 +33,10 @@
       let key = "PRIMARY KEY (\(table.keyColumns.map(Self.quoted).joined(separator: ", ")))"
       let path = "public.\(Self.quoted(name))"
       let condition = owner.map { "\(Self.quoted($0))::text = (SELECT auth.uid()::text)" } ?? "true"
+      let index = table.bucketColumn.map { "CREATE INDEX ON \(path) (\(Self.quoted($0)));" } ?? ""
       return """
         CREATE TABLE \(path) (\((columns + [key]).joined(separator: ", ")));
+        \(index)
         ALTER TABLE \(path) ENABLE ROW LEVEL SECURITY;
         CREATE POLICY "kizuna-localstack" ON \(path) TO authenticated USING (\(condition)) WITH CHECK (\(condition));
         GRANT SELECT, INSERT, UPDATE, DELETE ON \(path) TO authenticated;

@@ -5,8 +5,17 @@ import KizunaSync
 
 /// One run of the bench: a gateway, somebody who writes, and the floor, turn by turn.
 struct Bench {
+  /// Whose rings are measured.
+  enum Server {
+    /// Of a server that this process started, with its times of commits.
+    case embedded
+    /// The same before a database, where an SQL session writes.
+    case postgres(BenchSQL)
+    case configured
+  }
+
   private let configuration: GatewayConfiguration
-  private let isEmbedded: Bool
+  private let server: Server
   private let folder: String
   private let log: HostLog
 
@@ -16,9 +25,9 @@ struct Bench {
   /// Rows of the warm-up in a row that may come without a ring.
   private static let tolerated = 3
 
-  init(_ configuration: GatewayConfiguration, isEmbedded: Bool, folder: String, log: HostLog) {
+  init(_ configuration: GatewayConfiguration, _ server: Server, folder: String, log: HostLog) {
     self.configuration = configuration
-    self.isEmbedded = isEmbedded
+    self.server = server
     self.folder = folder
     self.log = log
   }
@@ -37,9 +46,11 @@ struct Bench {
       try await ready(gateway)
       let token = try await gateway.session.accessToken().value
       let source =
-        isEmbedded
-        ? BenchSource.embedded(configuration, token: token)
-        : try await BenchSource.configured(configuration, client: gateway.client, token: token)
+        switch server {
+        case .embedded: BenchSource.embedded(configuration, token: token)
+        case .postgres(let session): BenchSource.postgres(configuration, token: token, session)
+        case .configured: try await BenchSource.configured(configuration, client: gateway.client, token: token)
+        }
       let report: BenchReport
       do {
         report = try await measure(source, floor, traces, continuation, capturing, rings: rings)
@@ -63,7 +74,7 @@ struct Bench {
     _ source: BenchSource, _ floor: BenchFloor, _ traces: AsyncStream<RingTrace?>,
     _ continuation: AsyncStream<RingTrace?>.Continuation, _ capturing: CapturingHTTP, rings: Int
   ) async throws -> BenchReport {
-    var report = BenchReport(firstStage: isEmbedded ? RingStage.broadcast.title : "write sent → frame received")
+    var report = BenchReport(firstStage: firstStage)
     var iterator = traces.makeAsyncIterator()
     var missed = 0
     for number in 0..<(Self.warmUp + rings) {
@@ -71,7 +82,7 @@ struct Bench {
       let timer = SystemClock.shared.schedule(after: Self.patience) { continuation.yield(nil) }
       let trace = await iterator.next() ?? nil
       timer.cancel()
-      let committedAt = isEmbedded ? try await source.committedAt() : sentAt
+      let committedAt = tellsCommits ? try await source.committedAt() : sentAt
       guard let pull = capturing.lastPull else { continue }
       let sample = try await floor.sample(pull: pull)
       guard number >= Self.warmUp else {
@@ -88,8 +99,21 @@ struct Bench {
         continue
       }
       report.add(stages, sample)
+      if case .postgres = server { report.trigger.append(committedAt - min(sentAt, committedAt)) }
     }
     return report
+  }
+
+  private var firstStage: String {
+    switch server {
+    case .embedded: RingStage.broadcast.title
+    case .postgres: "notification received → frame received"
+    case .configured: "write sent → frame received"
+    }
+  }
+
+  private var tellsCommits: Bool {
+    if case .configured = server { false } else { true }
   }
 
   private enum Event: Sendable {

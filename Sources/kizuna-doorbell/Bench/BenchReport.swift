@@ -7,6 +7,8 @@ struct BenchReport: Sendable {
   var firstStage: String
   var stages: [RingStage: [UInt64]] = [:]
   var totals: [UInt64] = []
+  /// From the `COMMIT` of an SQL session to the server that rings; empty where there is no such session.
+  var trigger: [UInt64] = []
   /// The floor's parts, sample by sample beside the totals.
   var webSocket: [UInt64] = []
   var request: [UInt64] = []
@@ -18,6 +20,9 @@ struct BenchReport: Sendable {
     webSocket.indices.map { webSocket[$0] + request[$0] + transaction[$0] }
   }
 
+  /// The whole way, from the `COMMIT` on.
+  private var fromCommit: [UInt64] { zip(trigger, totals).map { $0 + $1 } }
+
   /// Total ÷ floor, each at its median.
   var ratio: Double? {
     guard let total = LatencySummary(totals), let floor = LatencySummary(floors), floor.p50 > 0 else { return nil }
@@ -28,6 +33,10 @@ struct BenchReport: Sendable {
     func summary(_ samples: [UInt64]) -> JSONValue { LatencySummary(samples)?.json ?? nil }
     var latency: [String: JSONValue] = ["total": summary(totals)]
     for stage in RingStage.allCases { latency[stage.rawValue] = summary(stages[stage] ?? []) }
+    if !trigger.isEmpty {
+      latency["trigger"] = summary(trigger)
+      latency["from_commit"] = summary(fromCommit)
+    }
     return [
       "ok": .bool(!totals.isEmpty), "rings": .int(totals.count), "lost": .int(lost), "latency_ms": .object(latency),
       "floor_ms": [
@@ -44,9 +53,11 @@ struct BenchReport: Sendable {
       return [title] + [summary.p50, summary.p90, summary.p99, summary.maximum].map(Self.milliseconds)
     }
     let stageRows = RingStage.allCases.map { row($0 == .broadcast ? firstStage : $0.title, stages[$0] ?? []) }
+    let sqlRows = trigger.isEmpty ? [] : [row("trigger → socket: COMMIT sent → notification received", trigger)]
+    let wholeRows = trigger.isEmpty ? [] : [row("COMMIT sent → SQLite committed", fromCommit)]
     let rows =
-      stageRows + [
-        row("total", totals), row("floor: WebSocket, half a round trip", webSocket),
+      sqlRows + stageRows + [row("total", totals)] + wholeRows + [
+        row("floor: WebSocket, half a round trip", webSocket),
         row("floor: the same request, keep-alive", request), row("floor: the same row, one transaction", transaction),
         row("floor: sum", floors),
       ]

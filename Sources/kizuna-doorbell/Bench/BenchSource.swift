@@ -7,6 +7,7 @@ import KizunaSync
 actor BenchSource {
   private enum Change {
     case insert
+    case sql(BenchSQL)
     case touch(table: String, key: String, column: String, value: String)
   }
 
@@ -33,6 +34,10 @@ actor BenchSource {
 
   static func embedded(_ configuration: GatewayConfiguration, token: String) -> BenchSource {
     BenchSource(.insert, configuration, token: token)
+  }
+
+  static func postgres(_ configuration: GatewayConfiguration, token: String, _ session: BenchSQL) -> BenchSource {
+    BenchSource(.sql(session), configuration, token: token)
   }
 
   /// - Throws: `CommandFailure` when no table has a row with a text cell that can be written.
@@ -64,13 +69,14 @@ actor BenchSource {
   }
 
   /// Makes one change.
-  /// - Returns: when the write was sent, `CLOCK_MONOTONIC`.
-  func ring() throws -> UInt64 {
+  /// - Returns: when the write, or the `COMMIT` of it, was sent, `CLOCK_MONOTONIC`.
+  func ring() async throws -> UInt64 {
+    if case .sql(let session) = change { return try await session.insert(owner: owner) }
     let writer = try self.writer ?? BenchWriter(url: url, key: key, token: token, owner: owner)
     self.writer = writer
     let start = SystemClock.monotonic
     switch change {
-    case .insert: try writer.insert()
+    case .insert, .sql: try writer.insert()
     case .touch(let table, let key, let column, let value):
       hasSpace.toggle()
       try writer.write(table: table, key: key, column: column, value: .string(value + (hasSpace ? " " : "")))
@@ -79,9 +85,9 @@ actor BenchSource {
   }
 
   /// Puts the cell back as it was.
-  func restore() throws {
+  func restore() async throws {
     guard hasSpace else { return }
-    _ = try ring()
+    _ = try await ring()
   }
 
   /// When the embedded server committed the last change, `CLOCK_MONOTONIC`.

@@ -10,24 +10,37 @@ struct StackChild: Sendable {
 
   static let email = "bench@example.com"
   static let password = "bench"
+  /// Carries the database's address to the server, where other users do not see it.
+  private static let variable = "KIZUNA_BENCH_DATABASE"
 
   /// Starts a server with one table `bench`, whose rows belong to `owner_id`.
   ///
   /// - Throws: `CommandFailure` when the executable is missing or the server does not come up.
-  static func start() async throws -> StackChild {
+  /// - Parameter database: the address of a PostgreSQL that it serves; nil for the embedded server.
+  static func start(database: String? = nil) async throws -> StackChild {
     let path = HostFile.directory(of: ownPath()) + "/kizuna-localstack"
     let process: ChildProcess
     do throws(HostFileError) {
       process = try ChildProcess(
         executable: path,
-        arguments: ["--port", "0", "--table", "bench:owner_id", "--user", "\(email):\(password)"])
+        arguments: ["--port", "0", "--user", "\(email):\(password)"]
+          + (database == nil ? ["--table", "bench:owner_id"] : ["--postgres", "env:\(variable)"]),
+        environment: database.map { [variable: $0] } ?? [:])
     } catch {
       throw CommandFailure(
         .failure,
         "the development server \(path) cannot be started: \(error.reason); build the product kizuna-localstack")
     }
     do {
-      let ready = try JSONValue(parsing: try await process.line(of: .output, within: .seconds(20)))
+      let line: String
+      do {
+        line = try await process.line(of: .output, within: .seconds(20))
+      } catch {
+        let ending = await process.stop()
+        throw CommandFailure(
+          .failure, ending.errors.last ?? "the development server did not come up within 20 s and gave no reason")
+      }
+      let ready = try JSONValue(parsing: line)
       guard let url = ready["url"]?.stringValue, let key = ready["publishableKey"]?.stringValue else {
         throw CommandFailure(.failure, "the development server's ready line is not what was expected")
       }
@@ -39,8 +52,10 @@ struct StackChild: Sendable {
   }
 
   /// Runs `body` with a server, which ends when it does or when the process is told to stop.
-  static func with<Result>(_ body: (StackChild) async throws -> Result) async throws -> Result {
-    let stack = try await start()
+  static func with<Result>(
+    database: String? = nil, _ body: (StackChild) async throws -> Result
+  ) async throws -> Result {
+    let stack = try await start(database: database)
     ProcessSignals.shared.onStop {
       stack.process.send(signal: SIGTERM)
       BenchFolder.removeAll()

@@ -10,6 +10,10 @@ enum BenchVerb {
       options: [
         .value(
           "config", "FILE", "measure against this server; a text cell of one row is changed, and put back at the end"),
+        .value(
+          "postgres", "URL",
+          "an SQL session writes to a table \"bench\" of this PostgreSQL, which is provisioned and dropped; "
+            + "kizuna-localstack must be built with the trait Postgres"),
         .value("rings", "N", "how many rings; default 200"), .flag("json", "print one JSON object"),
       ] + LogOutput.options), run: run)
 
@@ -33,14 +37,25 @@ enum BenchVerb {
   private static func bench(
     _ arguments: Arguments, rings: Int, folder: String, log: HostLog
   ) async throws -> BenchReport {
+    if arguments.value("config") != nil, arguments.value("postgres") != nil {
+      throw UsageError("--config and --postgres are two servers; keep one")
+    }
     if arguments.value("config") != nil {
       var configuration = try ConfigurationOption.load(arguments, log: log)
       // A replica of its own: the configured one may be in use, and is no place for measurements.
       configuration.database = folder + "/bench.db"
-      return try await Bench(configuration, isEmbedded: false, folder: folder, log: log).run(rings: rings)
+      return try await Bench(configuration, .configured, folder: folder, log: log).run(rings: rings)
+    }
+    if let address = arguments.value("postgres") {
+      return try await StackChild.with(database: address) { stack in
+        let configuration = try stack.configuration(database: folder + "/bench.db")
+        return try await BenchSQL.with(address, configuration.tables, folder: folder) { session in
+          try await Bench(configuration, .postgres(session), folder: folder, log: log).run(rings: rings)
+        }
+      }
     }
     return try await StackChild.with { stack in
-      try await Bench(stack.configuration(database: folder + "/bench.db"), isEmbedded: true, folder: folder, log: log)
+      try await Bench(stack.configuration(database: folder + "/bench.db"), .embedded, folder: folder, log: log)
         .run(rings: rings)
     }
   }
