@@ -5,6 +5,7 @@
 BUILD_PACKAGES=(libsqlite3-dev libcurl4-openssl-dev libwebsockets-dev)
 DEMO_PACKAGES=(sqlite3 curl)
 POSTGRES_PACKAGES=(libpq-dev postgresql)
+SERVER_PACKAGES=(postgresql)
 INTEROP_PACKAGES=(python3 python3-venv)
 
 install_packages() {

@@ -291,14 +291,14 @@ begin
         case when config.is_single then i.image ->> config.key_columns[1] else kizunasync.key_text(i.image, config.key_columns) end,
         kizunasync.refuse_keyless(tg_table_name)),
       case when config.bucket_column is null then '' else i.image ->> config.bucket_column end, 'row'
-    from (select to_jsonb(r) as image from new_rows as r) as i;
+    from (select to_jsonb(r.*) as image from new_rows as r) as i;
   elsif tg_op = 'DELETE' then
     insert into kizunasync.uncommitted (table_name, pk, bucket, what)
     select tg_table_name, coalesce(
         case when config.is_single then i.image ->> config.key_columns[1] else kizunasync.key_text(i.image, config.key_columns) end,
         kizunasync.refuse_keyless(tg_table_name)),
       case when config.bucket_column is null then '' else i.image ->> config.bucket_column end, 'gone'
-    from (select to_jsonb(r) as image from old_rows as r) as i;
+    from (select to_jsonb(r.*) as image from old_rows as r) as i;
   elsif tg_op = 'UPDATE' then
     -- Paired by key: a row whose key has changed is one that is gone and another that has come.
     insert into kizunasync.uncommitted (table_name, pk, bucket, what)
@@ -308,14 +308,14 @@ begin
         case when config.is_single then i.image ->> config.key_columns[1] else kizunasync.key_text(i.image, config.key_columns) end,
         kizunasync.refuse_keyless(tg_table_name)) as pk, i.image,
         case when config.bucket_column is null then '' else i.image ->> config.bucket_column end as bucket
-      from (select to_jsonb(r) as image from old_rows as r) as i
+      from (select to_jsonb(r.*) as image from old_rows as r) as i
     ) as o
     full join (
       select coalesce(
         case when config.is_single then i.image ->> config.key_columns[1] else kizunasync.key_text(i.image, config.key_columns) end,
         kizunasync.refuse_keyless(tg_table_name)) as pk, i.image,
         case when config.bucket_column is null then '' else i.image ->> config.bucket_column end as bucket
-      from (select to_jsonb(r) as image from new_rows as r) as i
+      from (select to_jsonb(r.*) as image from new_rows as r) as i
     ) as n on n.pk = o.pk
     cross join lateral (values
       (1, o.pk, o.bucket, case when n.pk is null then 'gone' when o.bucket is distinct from n.bucket then 'left' end),
@@ -348,7 +348,8 @@ $$;
 -- ── Commit order ───────────────────────────────────────────────────────────────────────────────────────────────────
 -- Deferred to the commit. The first round only comes back later, so that whatever else was deferred, such as checks of
 -- foreign keys, is done: the lock that makes the order is the last one a transaction takes. Who holds it has drawn its
--- seqs and commits before the next one draws, so whoever sees a seq sees all the lower ones.
+-- seqs and commits before the next one draws, so whoever sees a seq sees all the lower ones. What is planned once for a
+-- few rows must do for many: every table is reached by an index.
 create or replace function kizunasync.stamp() returns trigger
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
@@ -389,11 +390,19 @@ begin
       delete from kizunasync.clocks as c using latest as l
       where l.what = 'gone' and c.table_name = l.table_name and c.pk = l.pk
     ), superseded as (
-      delete from kizunasync.overwrites as o using drawn as d
-      where o.table_name = d.table_name and o.pk = d.pk and o.winner_seq is not null
+      delete from kizunasync.overwrites as o where o.n = any (array(
+        select p.n from drawn as d cross join lateral (
+          select q.n from kizunasync.overwrites as q
+          where q.table_name = d.table_name and q.pk = d.pk and q.winner_seq is not null offset 0) as p))
     ), journalled as (
-      update kizunasync.overwrites as o set winner_seq = d.seq from drawn as d
-      where not d.is_tombstone and o.table_name = d.table_name and o.pk = d.pk and o.winner_seq is null
+      update kizunasync.overwrites as o
+      set winner_seq = (
+        select d.seq from drawn as d where d.table_name = o.table_name and d.pk = o.pk and not d.is_tombstone)
+      where o.n = any (array(
+        select p.n from drawn as d cross join lateral (
+          select q.n from kizunasync.overwrites as q
+          where q.table_name = d.table_name and q.pk = d.pk and q.winner_seq is null offset 0) as p
+        where not d.is_tombstone))
     ), entries as (
       insert into kizunasync.changes as c (seq, table_name, pk, bucket)
       select d.seq, d.table_name, d.pk, d.bucket from drawn as d where not d.is_tombstone
@@ -482,7 +491,7 @@ declare
 begin
   return (
     select format(
-      'select k.pk, pg_catalog.to_jsonb(r) from pg_catalog.unnest($1) as k (pk) '
+      'select k.pk, pg_catalog.to_jsonb(r.*) from pg_catalog.unnest($1) as k (pk) '
       'cross join lateral (select %s from public.%I as t where %s and (%s) limit 1) as r',
       string_agg(format('t.%I', c.name), ', '), rows_query.table_name,
       kizunasync.key_condition(rows_query.table_name, rows_query.key_columns, 'k.pk'), rows_query.condition)
@@ -1051,10 +1060,14 @@ begin
   if found then
     if latest.what = 'row' then return null; end if;
   else
-    select c.bucket, c.deleted_at into latest from kizunasync.changes as c
-    where c.table_name = table_name and c.pk = pk
+    -- One look-up in the index of the tombstones, one in that of the rows.
+    select c.bucket into latest from kizunasync.changes as c
+    where c.table_name = table_name and c.pk = pk and c.deleted_at is not null
+      and c.seq > coalesce((
+        select r.seq from kizunasync.changes as r
+        where r.table_name = table_name and r.pk = pk and r.deleted_at is null), 0)
     order by c.seq desc limit 1;
-    if not found or latest.deleted_at is null then return null; end if;
+    if not found then return null; end if;
   end if;
   return exists (
     select from kizunasync.grants as g
@@ -1728,7 +1741,7 @@ begin
   execute format($seed$
     with standing as materialized (
       select kizunasync.key_text(i.image, $2) as pk, case when $3 is null then '' else i.image ->> $3 end as bucket
-      from (select to_jsonb(t) as image from public.%I as t) as i
+      from (select to_jsonb(t.*) as image from public.%I as t) as i
     )
     insert into kizunasync.uncommitted (table_name, pk, bucket, what)
     select $1, e.pk, e.bucket, e.what
