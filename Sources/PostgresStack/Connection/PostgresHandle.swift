@@ -19,10 +19,9 @@
       }
       guard let made else { throw PostgresError("08001", "there is no memory for a connection") }
       pointer = made
+      // From here on the connection is given up by `deinit`, which runs for an initialiser that throws, too.
       guard PQstatus(made) == CONNECTION_OK else {
-        let reason = address.reason(String(cString: PQerrorMessage(made)))
-        PQfinish(made)
-        throw PostgresError("08001", reason)
+        throw PostgresError("08001", address.reason(String(cString: PQerrorMessage(made))))
       }
       // Notices would go to standard error.
       PQsetNoticeReceiver(made, { _, _ in }, nil)

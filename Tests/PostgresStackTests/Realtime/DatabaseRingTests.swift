@@ -95,6 +95,33 @@
       }
     }
 
+    @Test func whileThereIsNoDatabaseRequestsSaySo() async throws {
+      try await ServedDatabase.with { served in
+        let token = try await served.signIn()
+        let client = try await ear(served)
+        let other = try await PostgresCluster.shared.makeDatabase()
+        // Sessions are ended, and no new ones are let in.
+        try await other.run("alter database \(served.database.name) allow_connections false")
+        try await other.run(
+          "select pg_terminate_backend(pid, 20000) from pg_stat_activity where datname = '\(served.database.name)'")
+        for _ in 1...3 {
+          let answer = try await served.send("GET", "/rest/v1/todos", bearer: token)
+          #expect((answer.status, answer.json["code"]) == (503, "PGRST000"))
+          #expect(try await served.send("GET", "/auth/v1/user", bearer: token).status == 500)
+        }
+        #expect(
+          await client.join(Self.todos, ref: "2", token: token)
+            == "UnableToConnectToProject: Realtime was unable to connect to the project database")
+        try await other.run("alter database \(served.database.name) allow_connections true")
+        #expect(try await served.send("GET", "/rest/v1/todos", bearer: token).status == 200)
+        #expect(await client.join(Self.todos, ref: "3", token: token) == "ok")
+        try await served.database.run(send(1))
+        #expect(await next(client) == 1)
+        client.close()
+        try await other.drop()
+      }
+    }
+
     @Test func policiesDecideWhoMayJoin() async throws {
       try await ServedDatabase.with(
         "create policy broken on realtime.messages for select to service_role using (1 / (realtime.topic() <> 'x')::int = 1)"
