@@ -6,7 +6,8 @@ extension GatewayConfiguration {
   public var clientConfiguration: KizunaSyncClientConfig {
     var client = KizunaSyncClientConfig(
       schemaVersion: schemaVersion, tables: tables.mapValues(KizunaSyncTableConfig.init), databasePath: database,
-      remote: KizunaSyncRemoteConfig(url: url.http(), publishableKey: publishableKey.value))
+      remote: KizunaSyncRemoteConfig(
+        url: url.http(), publishableKey: publishableKey.value, localOnlyColumns: localOnlyColumns))
     client.visibilitySweepInterval = sweepInterval.inSeconds
     return client
   }

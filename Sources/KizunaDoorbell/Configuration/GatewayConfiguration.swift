@@ -24,6 +24,8 @@ public struct GatewayConfiguration: Sendable {
   /// Path of the SQLite file.
   public var database: String
   public var tables: [String: TableDeclaration]
+  /// Columns of any table that stay on this host: never sent, and left alone by what the server sends.
+  public var localOnlyColumns: [String] = []
   public var session: Session
   /// Nanoseconds between pulls that nothing asked for.
   public var pollInterval: UInt64
@@ -87,6 +89,7 @@ extension GatewayConfiguration {
     }
     let authorityFile = decodeAuthorityFile(root)
     let tables = TableDeclaration.decodeTables(root)
+    let localOnlyColumns = root.strings("localOnlyColumns")
     let session = root.object(
       "session", required: "who is signed in, {\"email\": …, \"passwordFile\": …} or {\"accessTokenFile\": …}",
       decodeSession)
@@ -100,6 +103,7 @@ extension GatewayConfiguration {
       url: url, realtimeURL: realtimeURL, publishableKey: key, database: database, tables: tables, session: session,
       pollInterval: pollInterval ?? defaultPollInterval, schemaVersion: schemaVersion ?? 1)
     configuration.authorityFile = authorityFile
+    configuration.localOnlyColumns = localOnlyColumns ?? []
     if let sweepInterval { configuration.sweepInterval = sweepInterval }
     if let policy { configuration.realtimePolicy = policy }
     if let resumeThreshold { configuration.resumeThreshold = resumeThreshold }

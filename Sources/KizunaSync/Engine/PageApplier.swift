@@ -199,8 +199,7 @@ final class RowWriter {
         try value.skipValue()
         return false
       }
-      try bindText(&value, parameter, bytes)
-      return true
+      return try bindText(&value, column, parameter, bytes)
     case UInt8(ascii: "t"), UInt8(ascii: "f"):
       try value.skipValue()
       statement.bind(integer: first == UInt8(ascii: "t") ? 1 : 0, at: parameter)
@@ -213,16 +212,24 @@ final class RowWriter {
     }
   }
 
-  private func bindText(_ value: inout JSONCursor, _ parameter: Int32, _ bytes: UnsafeRawBufferPointer) throws {
+  /// - Returns: false when the column would make another text or a number of it.
+  private func bindText(
+    _ value: inout JSONCursor, _ column: TableLayout.Column, _ parameter: Int32, _ bytes: UnsafeRawBufferPointer
+  ) throws -> Bool {
     _ = value.peek()
     let start = value.offset
     var ahead = value
-    if try ahead.skipString() {
-      value = ahead
-      let text = UnsafeRawBufferPointer(rebasing: bytes[(start + 1)..<(value.offset - 1)])
-      statement.bind(borrowedText: text, at: parameter)
-    } else {
-      statement.bind(text: try value.readString(), at: parameter)
+    guard try ahead.skipString() else {
+      let text = try value.readString()
+      statement.bind(text: text, at: parameter)
+      return column.declared.keeps(text: text)
+    }
+    value = ahead
+    let text = UnsafeRawBufferPointer(rebasing: bytes[(start + 1)..<(value.offset - 1)])
+    statement.bind(borrowedText: text, at: parameter)
+    switch column.declared {
+    case .none, .text: return true
+    case .integer, .real, .numeric: return column.declared.keeps(text: String(decoding: text, as: UTF8.self))
     }
   }
 

@@ -87,7 +87,7 @@ enum Transform: Equatable {
   }
 
   private static func json(integer: String) -> JSONValue {
-    if let value = Int64(integer), abs(value) < 1 << 31 { return .int(value) }
+    if let value = Int64(integer), value.magnitude < 1 << 31 { return .int(value) }
     return .string(integer)
   }
 }

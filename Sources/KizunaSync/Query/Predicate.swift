@@ -28,8 +28,22 @@ indirect enum Predicate: Equatable, Sendable {
     case .and(let parts): parts.contains(where: \.isNaming)
     case .or(let parts): !parts.isEmpty && parts.allSatisfy(\.isNaming)
     case .not(let part): part.isNaming
-    case .search(let query, _): !TextMatch.trimmed(query).isEmpty
+    // Every text holds the empty one.
+    case .search(let query, _), .textSearch(_, let query, _): !TextMatch.trimmed(query).isEmpty
     default: true
+    }
+  }
+
+  /// The columns it asks about; a search names those it is limited to.
+  var columns: [String] {
+    switch self {
+    case .compare(let column, _, _), .like(let column, _, _), .isValue(let column, _), .isIn(let column, _),
+      .isDistinct(let column, _), .contains(let column, _), .containedBy(let column, _), .overlaps(let column, _),
+      .regex(let column, _), .textSearch(let column, _, _):
+      [column]
+    case .search(_, let columns): columns ?? []
+    case .and(let parts), .or(let parts): parts.flatMap(\.columns)
+    case .not(let part): part.columns
     }
   }
 

@@ -34,7 +34,7 @@ struct QueryRunner {
 
   /// The rows of a plan in their order, before the projection.
   func matches(_ plan: QueryPlan) throws -> [Match] {
-    let select = Select(plan, layout)
+    let select = try Select(plan, layout, database)
     let offset = plan.offset ?? 0
     let limit = plan.limit ?? .max
     if limit == 0 { return [] }
@@ -57,7 +57,7 @@ struct QueryRunner {
   }
 
   func count(_ plan: QueryPlan) throws -> Int {
-    let select = Select(plan, layout)
+    let select = try Select(plan, layout, database)
     if select.condition.isExact {
       let sql = "SELECT count(*) FROM \(layout.quoted) WHERE \(select.condition.sql)"
       var count = 0
@@ -76,8 +76,8 @@ struct QueryRunner {
   }
 
   /// The statement a plan becomes, and its arguments.
-  func statement(_ plan: QueryPlan) -> (sql: String, arguments: [SQLiteValue]) {
-    let select = Select(plan, layout)
+  func statement(_ plan: QueryPlan) throws -> (sql: String, arguments: [SQLiteValue]) {
+    let select = try Select(plan, layout, database)
     return (select.sql, select.condition.arguments)
   }
 
@@ -123,13 +123,13 @@ private struct Select {
   let hasOrders: Bool
   let sql: String
 
-  init(_ plan: QueryPlan, _ layout: TableLayout) {
+  init(_ plan: QueryPlan, _ table: TableLayout, _ database: Database) throws {
+    let (layout, texts) = try table.tellingNumberTexts(of: plan, in: database)
     var filters = plan.filters.map { $0.settlingKeys(layout.config.key) }
     if let column = layout.config.softDeleteColumn, !plan.includeDeleted { filters.append(.isValue(column, nil)) }
     let filter = Predicate.and(filters)
     condition = FilterCompiler(layout: layout).condition(filter)
-    evaluator = RowEvaluator(
-      filter, orders: plan.orders, numericColumns: Set(layout.columns.filter { $0.kind == .numeric }.map(\.name)))
+    evaluator = RowEvaluator(filter, orders: plan.orders, numberTexts: texts)
     hasOrders = !plan.orders.isEmpty
     var sql = "SELECT \(layout.allColumns) FROM \(layout.quoted) WHERE \(condition.sql)"
     // Sorted by the key without its index, where a range finds the rows: all of them are wanted, so nothing is gained by

@@ -7,28 +7,28 @@ import HostKit
 struct RowEvaluator {
   private let root: Node
   private let orders: [QueryPlan.Order]
-  private let numericColumns: Set<String>
+  private let numberTexts: NumberTexts
 
   /// A row by column name; a missing name is an absent cell.
   typealias Row = [String: JSONValue]
 
-  /// - Parameter numericColumns: columns whose exact decimals are kept as text but compare as numbers.
-  init(_ filter: Predicate, orders: [QueryPlan.Order] = [], numericColumns: Set<String> = []) {
+  /// - Parameter numberTexts: exact decimals that are kept as text but compare as numbers.
+  init(_ filter: Predicate, orders: [QueryPlan.Order] = [], numberTexts: NumberTexts = []) {
     self.orders = orders
-    self.numericColumns = numericColumns
-    root = Node(filter, numericColumns: numericColumns)
+    self.numberTexts = numberTexts
+    root = Node(filter, numberTexts)
   }
 
   /// Only true selects; unknown does not.
   func selects(_ row: Row) -> Bool {
-    root.truth(of: row, numericColumns) == true
+    root.truth(of: row, numberTexts) == true
   }
 
   /// Whether `left` comes first. Rows that tie are left in the order they had.
   func precedes(_ left: Row, _ right: Row) -> Bool {
     for order in orders {
-      let one = Node.cell(order.column, of: left, numericColumns)
-      let other = Node.cell(order.column, of: right, numericColumns)
+      let one = Node.cell(order.column, of: left, numberTexts)
+      let other = Node.cell(order.column, of: right, numberTexts)
       switch (one.isNull, other.isNull) {
       case (true, true): continue
       case (true, false): return order.putsNullsFirst
@@ -62,46 +62,41 @@ private indirect enum Node {
   case or([Node])
   case not(Node)
 
-  init(_ predicate: Predicate, numericColumns: Set<String>) {
+  init(_ predicate: Predicate, _ texts: NumberTexts) {
     switch predicate {
     case .compare(let column, let comparison, let value):
-      self = .compare(column, comparison, numericColumns.contains(column) ? Self.number(value) : value)
+      self = .compare(column, comparison, texts.number(value, in: column))
     case .like(let column, let pattern, let ignoringCase):
       self = .like(column, LikePattern(pattern, ignoringCase: ignoringCase))
     case .regex(let column, let pattern): self = .regex(column, pattern.compiled())
     case .search(let query, let columns):
       self = .search(TextMatch.trimmed(query).lowercased(), columns: columns)
-    case .and(let parts): self = .and(parts.map { Node($0, numericColumns: numericColumns) })
-    case .or(let parts): self = .or(parts.map { Node($0, numericColumns: numericColumns) })
-    case .not(let part): self = .not(Node(part, numericColumns: numericColumns))
+    case .and(let parts): self = .and(parts.map { Node($0, texts) })
+    case .or(let parts): self = .or(parts.map { Node($0, texts) })
+    case .not(let part): self = .not(Node(part, texts))
     default: self = .plain(predicate)
     }
   }
 
-  static func number(_ value: JSONValue) -> JSONValue {
-    value.stringValue.flatMap { JSONNumber(lexeme: $0) }.map(JSONValue.number) ?? value
+  static func cell(_ column: String, of row: RowEvaluator.Row, _ texts: NumberTexts) -> JSONValue {
+    texts.number(row[column] ?? .null, in: column)
   }
 
-  static func cell(_ column: String, of row: RowEvaluator.Row, _ numericColumns: Set<String>) -> JSONValue {
-    let cell = row[column] ?? .null
-    return numericColumns.contains(column) ? number(cell) : cell
-  }
-
-  func truth(of row: RowEvaluator.Row, _ numericColumns: Set<String>) -> Bool? {
+  func truth(of row: RowEvaluator.Row, _ texts: NumberTexts) -> Bool? {
     switch self {
-    case .and(let parts): return Self.all(parts) { $0.truth(of: row, numericColumns) }
-    case .or(let parts): return Self.all(parts) { $0.truth(of: row, numericColumns).map(!) }.map(!)
-    case .not(let part): return part.truth(of: row, numericColumns).map(!)
+    case .and(let parts): return Self.all(parts) { $0.truth(of: row, texts) }
+    case .or(let parts): return Self.all(parts) { $0.truth(of: row, texts).map(!) }.map(!)
+    case .not(let part): return part.truth(of: row, texts).map(!)
     case .search(let query, let columns): return Self.search(query, columns, row)
     case .compare(let column, let comparison, let value):
-      let cell = Self.cell(column, of: row, numericColumns)
+      let cell = Self.cell(column, of: row, texts)
       if cell.isNull || value.isNull { return nil }
       return Self.compare(cell, comparison, value)
     case .like(let column, let pattern):
       return Self.onText(row[column]) { pattern.matches($0) }
     case .regex(let column, let regex):
       return Self.onText(row[column]) { Self.matches(regex, $0) }
-    case .plain(let predicate): return Self.truth(predicate, row, numericColumns)
+    case .plain(let predicate): return Self.truth(predicate, row, texts)
     }
   }
 
@@ -123,11 +118,9 @@ private indirect enum Node {
     return (try? regex.firstMatch(in: text)) != nil
   }
 
-  private static func truth(_ predicate: Predicate, _ row: RowEvaluator.Row, _ numeric: Set<String>) -> Bool? {
-    func cell(_ column: String) -> JSONValue { Self.cell(column, of: row, numeric) }
-    func operand(_ column: String, _ value: JSONValue) -> JSONValue {
-      numeric.contains(column) ? number(value) : value
-    }
+  private static func truth(_ predicate: Predicate, _ row: RowEvaluator.Row, _ texts: NumberTexts) -> Bool? {
+    func cell(_ column: String) -> JSONValue { Self.cell(column, of: row, texts) }
+    func operand(_ column: String, _ value: JSONValue) -> JSONValue { texts.number(value, in: column) }
     func known(_ column: String, _ value: JSONValue, _ test: (JSONValue, JSONValue) -> Bool) -> Bool? {
       let cell = cell(column)
       return cell.isNull || value.isNull ? nil : test(cell, operand(column, value))

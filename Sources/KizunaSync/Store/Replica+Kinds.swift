@@ -105,7 +105,10 @@ extension Replica {
       $0.row()
     }
     for row in cells {
-      let cell = CellCodec.encode(CellCodec.decode(row[0], kind: old), kind: new)
+      var value = CellCodec.decode(row[0], kind: old)
+      // Digits that SQLite could not keep as a number stood as text, and were no text.
+      if old == .number { value = NumberTexts(undeclared: [column.name]).number(value, in: column.name) }
+      let cell = CellCodec.encode(value, kind: new)
       guard cell != row[0] else { continue }
       let sql = "UPDATE \(layout.quoted) SET \(name) = ? WHERE \(layout.whereKey)"
       // What is not rewritten here comes again as the server sends it.

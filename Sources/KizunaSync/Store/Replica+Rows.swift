@@ -117,9 +117,11 @@ extension Replica {
       let column = layout.columns[position]
       guard let value = row[column.name] else { return SQLiteValue.null }
       let cell = CellCodec.encode(value, kind: column.kind)
-      if case .number = value, !column.isKey, !column.declared.keeps(cell) {
+      guard column.isKey || column.keeps(value, as: cell) else {
         throw SQLiteError(
-          code: SQLITE_CONSTRAINT, message: "the declared type of column \(column.name) would round a number", sql: nil)
+          code: SQLITE_CONSTRAINT,
+          message: "the declared type of column \(column.name) would change a value of the server; declare it TEXT",
+          sql: nil)
       }
       return cell
     }

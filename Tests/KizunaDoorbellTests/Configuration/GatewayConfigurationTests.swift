@@ -49,10 +49,12 @@ import Testing
       text: text([
         "realtimeURL": #""ws://127.0.0.1:4000/socket/websocket""#, "pollInterval": "2.5", "schemaVersion": "3",
         "session": #"{"email": "a@example.com", "password": "pw"}"#, "tables": tables, "resumeThreshold": "3",
+        "localOnlyColumns": #"["note_to_self"]"#,
         "realtime": #"{"heartbeatInterval": 2.5, "heartbeatDeadline": 1, "reconnectBase": 0.1, "reconnectCap": 7, "#
           + #""reconnectBudget": 200}"#,
       ]), file: "gw.json")
     #expect(configuration.resumeThreshold == 3_000_000_000)
+    #expect(configuration.clientConfiguration.remote?.localOnlyColumns == ["note_to_self"])
     #expect(configuration.realtimePolicy.heartbeat.interval == 2_500_000_000)
     #expect(configuration.realtimePolicy.heartbeat.deadline == 1_000_000_000)
     #expect(configuration.realtimePolicy.reconnect.base == 100_000_000)

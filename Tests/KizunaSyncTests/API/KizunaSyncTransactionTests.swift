@@ -30,6 +30,29 @@ import Testing
     await open.client.dispose()
   }
 
+  /// Writes by filter are part of the batch, and see what came before them.
+  @Test func itsWritesByFilterTravelWithIt() async throws {
+    let open = try await OpenClient()
+    for body in ["a", "b", "c"] { try await open.client.from("notes").insert(["body": body]) }
+    try await open.client.sync()
+    let changed = try await open.client.transaction { transaction in
+      try transaction.insert(into: "notes", ["body": "d"])
+      try transaction.applyWhere(
+        table: "notes", op: .delete, filters: [KizunaSyncQuery.eq("body", "a")])
+      return try transaction.applyWhere(
+        table: "notes", op: .update, filters: [KizunaSyncQuery.gte("body", "c")],
+        columns: ["extra": 7]
+      ).count
+    }
+    #expect(changed == 2)
+    #expect(try await bodies(open.client) == ["b", "c", "d"])
+    try await open.client.sync()
+    let last = try #require(open.transport.bodies(of: "push").last?["batch"])
+    #expect(last["atomic"] == true && last["mutations"]?.arrayValue?.count == 4)
+    #expect(await open.server.rowCount("notes") == 3)
+    await open.client.dispose()
+  }
+
   @Test func aRefusalTakesAllBack() async throws {
     let open = try await OpenClient()
     let aborted = Locked<[KizunaSyncEngineEvent]>([])

@@ -8,7 +8,8 @@ import Testing
     arguments: [
       (nil, "1", JSONValue.int(1)), (JSONValue.null, "-3", .int(-3)), (.int(4), "1", .int(5)),
       (.int(2_147_483_647), "1", "2147483648"), ("9223372036854775807", "1", "9223372036854775808"),
-      ("-9223372036854775808", "-1", "-9223372036854775809"), ("2147483648", "-1", .int(2_147_483_647)),
+      ("-9223372036854775808", "-1", "-9223372036854775809"), (.int(Int64.min + 1), "-1", "-9223372036854775808"),
+      (nil, "-9223372036854775808", "-9223372036854775808"), ("2147483648", "-1", .int(2_147_483_647)),
       ("text", "1", "text"), (.bool(true), "1", .bool(true)),
     ] as [(JSONValue?, String, JSONValue)])
   func increments(cell: JSONValue?, by: String, result: JSONValue) throws {
@@ -27,6 +28,9 @@ import Testing
     #expect(
       try Transform(["op": "increment", "by": 4_294_967_296], column: "n").wire
         == ["op": "increment", "by": "4294967296"])
+    #expect(
+      try Transform(["op": "increment", "by": .int(Int64.min)], column: "n").wire
+        == ["op": "increment", "by": "-9223372036854775808"])
   }
 
   @Test(

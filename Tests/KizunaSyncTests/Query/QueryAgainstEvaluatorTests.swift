@@ -96,7 +96,7 @@ import Testing
       let orders = Self.orders(&random)
       let limit = [nil, 0, 3].randomElement(using: &random)!
       let offset = [nil, 2].randomElement(using: &random)!
-      let evaluator = RowEvaluator(filter, orders: orders, numericColumns: ["p"])
+      let evaluator = RowEvaluator(filter, orders: orders, numberTexts: ["p"])
       let matching = everything.filter(evaluator.selects)
       let expected = evaluator.sorted(matching).dropFirst(offset ?? 0).prefix(limit ?? .max)
       let answer = try await client.answer(

@@ -27,7 +27,7 @@ import Testing
       CREATE INDEX by_t ON todos(t); CREATE INDEX by_n ON todos(n); CREATE INDEX by_u ON todos(u);
       CREATE INDEX by_b ON todos(b);
       """)
-    let statement = QueryRunner(database: database, layout: layout).statement(plan)
+    let statement = try QueryRunner(database: database, layout: layout).statement(plan)
     return try database.map("EXPLAIN QUERY PLAN " + statement.sql, statement.arguments) { $0.string(3) }
   }
 

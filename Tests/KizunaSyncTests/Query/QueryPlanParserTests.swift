@@ -62,6 +62,8 @@ import Testing
   @Test(arguments: [
     ("[]", false), ("[{\"kind\":\"and\",\"filters\":[]}]", false),
     ("[{\"kind\":\"search\",\"query\":\"  \"}]", false), ("[{\"kind\":\"search\",\"query\":\"x\"}]", true),
+    ("[{\"kind\":\"textSearch\",\"column\":\"a\",\"query\":\" \"}]", false),
+    ("[{\"kind\":\"textSearch\",\"column\":\"a\",\"query\":\"x\"}]", true),
     ("[{\"kind\":\"eq\",\"column\":\"a\",\"value\":1}]", true), ("[{\"kind\":\"or\",\"filters\":[]}]", false),
     (
       "[{\"kind\":\"or\",\"filters\":[{\"kind\":\"and\",\"filters\":[]},{\"kind\":\"eq\",\"column\":\"a\",\"value\":1}]}]",

@@ -13,8 +13,8 @@ import Testing
 
   func truth(_ json: JSONValue) throws -> Bool? {
     let predicate = try QueryPlanParser.predicate(json.objectValue!)
-    let yes = RowEvaluator(predicate, numericColumns: ["price"]).selects(Self.row)
-    let no = RowEvaluator(.not(predicate), numericColumns: ["price"]).selects(Self.row)
+    let yes = RowEvaluator(predicate, numberTexts: ["price"]).selects(Self.row)
+    let no = RowEvaluator(.not(predicate), numberTexts: ["price"]).selects(Self.row)
     #expect(!(yes && no))
     return yes ? true : no ? false : nil
   }

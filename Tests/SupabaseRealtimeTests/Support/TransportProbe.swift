@@ -25,9 +25,11 @@ final class TransportProbe: Sendable {
     }
   }
 
-  /// With a short close deadline, because most scripted peers do not answer a close.
+  /// With a short close deadline, because most scripted peers do not answer a close, and time enough for a handshake on a
+  /// machine that does much else.
   convenience init(_ url: String) {
-    self.init(RealtimeTransportRequest(url: url, closeTimeout: .milliseconds(100)))
+    self.init(
+      RealtimeTransportRequest(url: url, handshakeTimeout: .seconds(60), closeTimeout: .milliseconds(100)))
   }
 
   func call(_ body: @escaping @Sendable (any RealtimeTransportConnection) -> Void) {

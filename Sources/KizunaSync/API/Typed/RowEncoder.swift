@@ -80,8 +80,8 @@ final class RowEncoder: Encoder {
 
   /// Its own shortest digits, which are not those of the double beside it.
   fileprivate func store(float: Float) throws {
-    guard float.isFinite, let number = JSONNumber(lexeme: float.description) else { throw undefined }
-    set(.number(number))
+    guard let shortest = Double(float.description) else { throw undefined }
+    try store(double: shortest)
   }
 
   fileprivate func member(_ key: some CodingKey) -> RowEncoder {
