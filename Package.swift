@@ -102,6 +102,8 @@ let tests: [Target] = [
       "PostgresTestSupport", "SupabaseRealtime", "SyncServer",
     ]),
   .testTarget(
+    name: "ServerPackTests", dependencies: ["HostKit", "KizunaSyncTestSupport", "PostgresTestSupport", "ServerPack"]),
+  .testTarget(
     name: "CommandTests",
     dependencies: [
       "CSQLite", "HostKit", "HTTPClient", "KizunaDoorbell", "KizunaSync", "KizunaSyncTestSupport", "LocalStack",

@@ -4,7 +4,7 @@ import Testing
 @Suite struct UsageTests {
   @Test(arguments: [
     ["--help"], ["run", "--help"], ["sync", "--help"], ["listen", "--help"], ["status", "--help"], ["bench", "--help"],
-    ["doctor", "--help"],
+    ["doctor", "--help"], ["provision", "--help"],
     ["bench", "ingest", "--help"], ["bench", "writes", "--help"],
   ])
   func explainsItself(arguments: [String]) async throws {

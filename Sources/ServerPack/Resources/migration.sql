@@ -22,6 +22,8 @@ $$;
 -- ── The role that reads and writes rows ────────────────────────────────────────────────────────────────────────────
 -- Roles belong to the whole cluster: another database may have made it, even at this moment.
 do $$
+declare
+  may_become boolean;
 begin
   if not exists (select from pg_catalog.pg_roles where rolname = 'kizunasync_rows') then
     begin
@@ -34,16 +36,21 @@ begin
     raise exception 'role kizunasync_rows goes past row-level security; alter role kizunasync_rows nosuperuser nobypassrls';
   end if;
   if not pg_catalog.pg_has_role('kizunasync_rows', 'authenticated', 'usage') then
-    grant authenticated to kizunasync_rows;
+    begin
+      grant authenticated to kizunasync_rows;
+    exception
+      when insufficient_privilege then
+        raise exception 'role % may not grant "authenticated" to kizunasync_rows', current_user
+          using hint = 'Let a role that may do it once: grant authenticated to kizunasync_rows';
+    end;
   end if;
-  -- To give functions to it, one must be a member.
-  if not exists (
-    select from pg_catalog.pg_auth_members as membership
-    where membership.roleid = (select oid from pg_catalog.pg_roles where rolname = 'kizunasync_rows')
-      and membership.member = (select oid from pg_catalog.pg_roles where rolname = current_user)
-  ) and not (select rolsuper from pg_catalog.pg_roles where rolname = current_user) then
-    execute pg_catalog.format('grant kizunasync_rows to %I', current_user);
+  -- To give functions to it, one must be able to become it. Since PostgreSQL 16 who makes a role is a member, but not so.
+  if current_setting('server_version_num')::int >= 160000 then
+    execute $check$select pg_catalog.pg_has_role(current_user, 'kizunasync_rows', 'set')$check$ into may_become;
+  else
+    may_become := pg_catalog.pg_has_role(current_user, 'kizunasync_rows', 'member');
   end if;
+  if not may_become then execute pg_catalog.format('grant kizunasync_rows to %I', current_user); end if;
 end
 $$;
 
@@ -199,12 +206,12 @@ as $$
   end
 $$;
 
-create or replace function kizunasync.refuse_keyless(table_name text) returns text
+create or replace function kizunasync.refuse_columns(table_name text) returns text
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  raise exception 'table % is synced by a key column that it no longer has', table_name
+  raise exception 'table % is synced by a key or bucket column that it no longer has', table_name
     using hint = 'Provision it again, or stop syncing it with kizunasync.unsync_table.';
 end
 $$;
@@ -289,15 +296,23 @@ begin
     insert into kizunasync.uncommitted (table_name, pk, bucket, what)
     select tg_table_name, coalesce(
         case when config.is_single then i.image ->> config.key_columns[1] else kizunasync.key_text(i.image, config.key_columns) end,
-        kizunasync.refuse_keyless(tg_table_name)),
-      case when config.bucket_column is null then '' else i.image ->> config.bucket_column end, 'row'
+        kizunasync.refuse_columns(tg_table_name)),
+      case
+        when config.bucket_column is null then ''
+        when i.image ? config.bucket_column then i.image ->> config.bucket_column
+        else kizunasync.refuse_columns(tg_table_name)
+      end, 'row'
     from (select to_jsonb(r.*) as image from new_rows as r) as i;
   elsif tg_op = 'DELETE' then
     insert into kizunasync.uncommitted (table_name, pk, bucket, what)
     select tg_table_name, coalesce(
         case when config.is_single then i.image ->> config.key_columns[1] else kizunasync.key_text(i.image, config.key_columns) end,
-        kizunasync.refuse_keyless(tg_table_name)),
-      case when config.bucket_column is null then '' else i.image ->> config.bucket_column end, 'gone'
+        kizunasync.refuse_columns(tg_table_name)),
+      case
+        when config.bucket_column is null then ''
+        when i.image ? config.bucket_column then i.image ->> config.bucket_column
+        else kizunasync.refuse_columns(tg_table_name)
+      end, 'gone'
     from (select to_jsonb(r.*) as image from old_rows as r) as i;
   elsif tg_op = 'UPDATE' then
     -- Paired by key: a row whose key has changed is one that is gone and another that has come.
@@ -306,15 +321,23 @@ begin
     from (
       select coalesce(
         case when config.is_single then i.image ->> config.key_columns[1] else kizunasync.key_text(i.image, config.key_columns) end,
-        kizunasync.refuse_keyless(tg_table_name)) as pk, i.image,
-        case when config.bucket_column is null then '' else i.image ->> config.bucket_column end as bucket
+        kizunasync.refuse_columns(tg_table_name)) as pk, i.image,
+        case
+        when config.bucket_column is null then ''
+        when i.image ? config.bucket_column then i.image ->> config.bucket_column
+        else kizunasync.refuse_columns(tg_table_name)
+      end as bucket
       from (select to_jsonb(r.*) as image from old_rows as r) as i
     ) as o
     full join (
       select coalesce(
         case when config.is_single then i.image ->> config.key_columns[1] else kizunasync.key_text(i.image, config.key_columns) end,
-        kizunasync.refuse_keyless(tg_table_name)) as pk, i.image,
-        case when config.bucket_column is null then '' else i.image ->> config.bucket_column end as bucket
+        kizunasync.refuse_columns(tg_table_name)) as pk, i.image,
+        case
+        when config.bucket_column is null then ''
+        when i.image ? config.bucket_column then i.image ->> config.bucket_column
+        else kizunasync.refuse_columns(tg_table_name)
+      end as bucket
       from (select to_jsonb(r.*) as image from new_rows as r) as i
     ) as n on n.pk = o.pk
     cross join lateral (values
@@ -456,6 +479,7 @@ returns table (pk text, image jsonb)
 language plpgsql stable security definer
 set search_path = pg_catalog, public, extensions, pg_temp
 set timezone = 'UTC'
+set datestyle = 'ISO, MDY'
 set intervalstyle = 'postgres'
 set bytea_output = 'hex'
 as $$
@@ -608,6 +632,9 @@ create or replace function kizunasync.page(
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
 set timezone = 'UTC'
+set datestyle = 'ISO, MDY'
+set intervalstyle = 'postgres'
+set bytea_output = 'hex'
 as $$
 #variable_conflict use_variable
 declare
@@ -1684,6 +1711,8 @@ create or replace function kizunasync.sync_table(
 language plpgsql
 set search_path = pg_catalog, pg_temp
 set timezone = 'UTC'
+set intervalstyle = 'postgres'
+set bytea_output = 'hex'
 set row_security = off
 as $$
 #variable_conflict use_variable
