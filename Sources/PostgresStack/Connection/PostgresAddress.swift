@@ -35,7 +35,7 @@
       if let password, !password.isEmpty {
         while let range = text.firstRange(of: password) { text.replaceSubrange(range, with: "…") }
       }
-      return text.split(whereSeparator: \.isNewline).map { String($0) }.joined(separator: " ")
+      return text.split(whereSeparator: \.isWhitespace).joined(separator: " ")
     }
 
     public var description: String { "PostgresAddress" }

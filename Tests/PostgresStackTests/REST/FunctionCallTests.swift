@@ -82,6 +82,8 @@
         let token = try await served.signIn()
         let nothing = try await served.call("nothing", [:], bearer: token)
         #expect(nothing.status == 204)
+        let committed = try #require(nothing.header("x-localstack-committed-ns").flatMap { UInt64($0) })
+        #expect(committed < SystemClock.monotonic)
         #expect(try await served.call("many", ["n": 3], bearer: token).json == [1, 2, 3])
         #expect(try await served.call("many", ["n": 0], bearer: token).json == [])
         #expect(try await served.call("pair", [:], bearer: token).json == [["a": 1, "b": "x"]])
