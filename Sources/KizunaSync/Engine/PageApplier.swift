@@ -36,7 +36,7 @@ final class PageApplier {
     if mayBeDirty {
       let pk = try item.key(in: bytes)
       if try replica.hasEntries(item.table, pk: pk) {
-        try replica.setImageFromServer(item.table, pk: pk, row(range, bytes))
+        try replica.setImageFromServer(item.table, pk: pk, row(range, bytes), isPulled: true)
         dirtyRows.insert(Replica.RowID(table: item.table, pk: pk))
         return
       }
@@ -55,7 +55,7 @@ final class PageApplier {
     guard tables.contains(item.table) else { return }
     let pk = try item.key(in: bytes)
     if mayBeDirty, try replica.hasEntries(item.table, pk: pk) {
-      try replica.setImageFromServer(item.table, pk: pk, nil)
+      try replica.setImageFromServer(item.table, pk: pk, nil, isPulled: true)
       dirtyRows.insert(Replica.RowID(table: item.table, pk: pk))
     } else {
       try replica.show(item.table, pk: pk, row: nil, firm: true)

@@ -70,6 +70,7 @@ extension Replica {
           // The image stays what a server sent: it learns of this write from the next checkpoint. Until then the write
           // shows as it did before.
           try database.run("UPDATE _kizunasync_outbox SET state = 2 WHERE seq = ?", .integer(entry.seq))
+          if try takesRowAway(entry) { changed.append(entry) }
           continue
         }
         changed.append(entry)
@@ -77,7 +78,7 @@ extension Replica {
           try removeEntry(entry)
         } else {
           try removeEntryAndShown(entry)
-          try setImageFromServer(entry.table, pk: entry.pk, verdict.serverRow)
+          try setImageFromServer(entry.table, pk: entry.pk, verdict.serverRow, isPulled: false)
         }
       }
       try forgetOldPushes()
@@ -85,6 +86,29 @@ extension Replica {
       if !events.isEmpty { events.append(.localChanged) }
       return events
     }
+  }
+
+  /// After an applied delete, or an update that gave the row to another bucket, what a server sent before no longer stands,
+  /// and no tombstone need come to say so: a user who never pulled a row of the bucket is told of no delete (Kizuna wire
+  /// contract §12.4). A row that a transfer brought after the write was sent may be a new one, and stays.
+  /// - Returns: whether the image was a row, and is none now.
+  private func takesRowAway(_ entry: OutboxEntry) throws -> Bool {
+    guard let image = try image(entry.table, pk: entry.pk), image.row != nil,
+      image.pulledAfter.map({ $0 < entry.seq }) ?? true
+    else { return false }
+    guard try entry.op == .delete || leavesBucket(entry) else { return false }
+    try setImage(entry.table, pk: entry.pk, nil, tombSeq: entry.seq)
+    return true
+  }
+
+  private func leavesBucket(_ entry: OutboxEntry) throws -> Bool {
+    guard entry.op == .update, let column = settings.tables[entry.table]?.bucketColumn,
+      let value = try JSONValue(parsing: entry.columns)[column],
+      let covered = try database.meta(.covered).text,
+      let buckets = try JSONValue(parsing: covered).arrayValue?.filter({ $0["table"] == .string(entry.table) })
+    else { return false }
+    return !buckets.isEmpty
+      && !buckets.contains { $0["params"]?[column].map { CellOrder.text($0) == CellOrder.text(value) } ?? true }
   }
 
   /// A refused insert without a row, or a refused update that would have given the row away, may only mean that the user
@@ -137,7 +161,7 @@ extension Replica {
       if onSameRow.count == 1 {
         // With another member on the row the answer shows the state before the rollback, which never came to be.
         try removeEntryAndShown(offender)
-        try setImageFromServer(offender.table, pk: offender.pk, serverRow)
+        try setImageFromServer(offender.table, pk: offender.pk, serverRow, isPulled: false)
       }
       try settleRows(of: taken.entries)
       return [.batchAborted(offenderMutationId: id, reason: reason), .localChanged]

@@ -7,6 +7,9 @@ struct RowImage: Equatable {
   /// Of an image without a row: inserts queued after this outbox number show, older ones were overtaken by the delete.
   /// nil: no delete is known.
   var tombSeq: Int64?
+  /// Of an image with a row: the last outbox number of the row that had been sent when a transfer brought it. The server may
+  /// have had the row again after that write. nil: nothing had been sent, or no transfer brought it.
+  var pulledAfter: Int64?
 
   /// `tombSeq` of a row that was never seen and is updated all the same: the only missing row an update brings to light.
   static let unseen: Int64 = -1

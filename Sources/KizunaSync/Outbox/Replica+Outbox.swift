@@ -48,16 +48,19 @@ extension Replica {
     try database.first(
       "SELECT row, tomb_seq FROM _kizunasync_image WHERE tbl = ? AND pk = ?", [.text(table), .text(pk)]
     ) { row in
-      RowImage(
-        row: row.optionalString(0).flatMap { try? JSONValue(parsing: $0) }?.objectValue,
-        tombSeq: row.isNull(1) ? nil : row.int64(1))
+      let seq = row.isNull(1) ? nil : row.int64(1)
+      guard !row.isNull(0) else { return RowImage(tombSeq: seq) }
+      return RowImage(
+        row: row.optionalString(0).flatMap { try? JSONValue(parsing: $0) }?.objectValue, pulledAfter: seq)
     }
   }
 
-  func setImage(_ table: String, pk: String, _ row: RowMap?, tombSeq: Int64? = nil) throws {
+  func setImage(
+    _ table: String, pk: String, _ row: RowMap?, tombSeq: Int64? = nil, pulledAfter: Int64? = nil
+  ) throws {
     try database.run(
       "INSERT OR REPLACE INTO _kizunasync_image VALUES (?, ?, ?, ?)", .text(table), .text(pk),
-      SQLiteValue(row.map { JSONWriter.text(.object($0)) }), row == nil ? SQLiteValue(tombSeq) : .null)
+      SQLiteValue(row.map { JSONWriter.text(.object($0)) }), SQLiteValue(row == nil ? tombSeq : pulledAfter))
   }
 
   func removeImage(_ table: String, pk: String) throws {
@@ -66,7 +69,8 @@ extension Replica {
 
   /// A row, or its absence, as the server sent it for a row with entries. It teaches columns and kinds even where queued
   /// writes hide it.
-  func setImageFromServer(_ table: String, pk: String, _ row: RowMap?) throws {
+  /// - Parameter isPulled: a transfer brought it, and not a verdict.
+  func setImageFromServer(_ table: String, pk: String, _ row: RowMap?, isPulled: Bool) throws {
     guard let row else {
       let newest = try database.value(
         "SELECT max(seq) FROM _kizunasync_outbox WHERE tbl = ? AND pk = ?", .text(table), .text(pk))?.integer
@@ -77,7 +81,13 @@ extension Replica {
       try ensureForServer(travelling.keys, of: table)
       try learn(travelling, table: table, firm: true)
     }
-    try setImage(table, pk: pk, travelling)
+    let sent =
+      isPulled
+      ? try database.value(
+        "SELECT max(seq) FROM _kizunasync_outbox WHERE tbl = ? AND pk = ? AND state > 0", .text(table), .text(pk))?
+        .integer
+      : try image(table, pk: pk)?.pulledAfter
+    try setImage(table, pk: pk, travelling, pulledAfter: sent)
   }
 
   /// Makes the table show what image and entries say; without entries the image has done its work.
