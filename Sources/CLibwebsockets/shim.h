@@ -13,5 +13,6 @@ static inline int kd_ssl_ctx_require_tls12(SSL_CTX *ctx) { return SSL_CTX_set_mi
 static inline long kd_ssl_ctx_set_modes(SSL_CTX *ctx) {
   return SSL_CTX_set_mode(ctx, SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER | SSL_MODE_RELEASE_BUFFERS);
 }
+static inline int kd_ssl_is_alert(int type) { return (type & SSL_CB_ALERT) != 0; }
 
 #endif

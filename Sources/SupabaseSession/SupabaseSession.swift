@@ -22,6 +22,13 @@ public actor SupabaseSession {
     var isStopped = false
   }
 
+  /// The server's calendar, this machine's clock and this machine's calendar at one moment.
+  private struct ServerTime: Sendable {
+    let date: Int64
+    let now: UInt64
+    let wallMilliseconds: Int64
+  }
+
   /// The executor; tests with a virtual clock wait for it.
   public nonisolated let thread = SerialThread(name: "kizuna-session")
   public nonisolated var unownedExecutor: UnownedSerialExecutor { thread.asUnownedSerialExecutor() }
@@ -48,8 +55,8 @@ public actor SupabaseSession {
   private var timer: (any HostTimer)?
   private var watch: FileWatch?
   private var reported: SessionFailure?
-  /// Milliseconds to add to this machine's calendar to get the server's; 0 until an answer said so.
-  private var calendarOffset: Int64 = 0
+  /// The newest answer that said what time it is.
+  private nonisolated let serverTime = Locked<ServerTime?>(nil)
 
   /// - Parameters:
   ///   - stateFile: where refresh tokens are kept; the caller makes sure that one process at a time uses it.
@@ -94,6 +101,8 @@ public actor SupabaseSession {
       let fresh = snapshot.withLock { $0.isStopped ? nil : $0.machine.freshToken(at: now) }
       if let fresh { return fresh }
     }
+    // Its thread may have ended: nobody would answer there.
+    if snapshot.withLock({ $0.isStopped }) { throw Self.stopped }
     return try await obtain(force: refresh)
   }
 
@@ -153,11 +162,24 @@ public actor SupabaseSession {
     settle()
   }
 
+  /// The server's clock as an answer of it told it, milliseconds since 1970. Tokens whose age nobody knows, those of a
+  /// file, are judged by it and not by this machine's calendar, which may be wrong or be set meanwhile.
+  public nonisolated func noteServerDate(_ milliseconds: Int64) {
+    let time = ServerTime(date: milliseconds, now: clock.now, wallMilliseconds: clock.wallMilliseconds)
+    serverTime.withLock { $0 = time }
+  }
+
+  /// Milliseconds since 1970 by the server's calendar; by this machine's until the server has said what time it is.
+  private func serverMilliseconds(at now: UInt64) -> Int64 {
+    guard let time = serverTime.withLock({ $0 }) else { return clock.wallMilliseconds }
+    return time.date + Int64(clamping: (now - min(now, time.now)) / 1_000_000)
+  }
+
   /// The calendar was set, or the machine slept: checks whether the token is over by the calendar.
   public func calendarChanged() {
     guard !isStopped, let date = machine.token?.expiryDate else { return }
-    let now = clock.wallMilliseconds + calendarOffset
-    guard date - now < Int64(AccessToken.margin / 1_000_000) else { return }
+    let offset = serverTime.withLock { $0 }.map { $0.date - $0.wallMilliseconds } ?? 0
+    guard date - (clock.wallMilliseconds + offset) < Int64(AccessToken.margin / 1_000_000) else { return }
     if let way = machine.calendarSaysExpired(at: clock.now) { begin(way) }
     settle()
   }
@@ -253,7 +275,7 @@ public actor SupabaseSession {
       }
       let token = AccessToken(
         value: text, claims: claims, receivedAt: now,
-        remaining: claims.remaining(at: clock.wallMilliseconds + calendarOffset))
+        remaining: claims.remaining(at: serverMilliseconds(at: now)))
       if machine.received(token, refreshToken: nil, at: now, draw: jitter()) { publish() }
     } catch {
       machine.failed(error, at: now, draw: jitter())
@@ -268,7 +290,7 @@ public actor SupabaseSession {
         let request = try source.request(way, server: server, key: publishableKey)
         let response = try await http.send(request)
         guard !isStopped || response.status == 200 else { break }
-        if let date = response.serverDate { calendarOffset = date - clock.wallMilliseconds }
+        if let date = response.serverDate { noteServerDate(date) }
         next = take(TokenGrant(response, way: way, host: server.label), way: way)
       } catch let error as HTTPError {
         machine.failed(TokenGrant.failure(error), at: clock.now, draw: jitter())

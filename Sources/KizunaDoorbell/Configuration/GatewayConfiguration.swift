@@ -35,6 +35,8 @@ public struct GatewayConfiguration: Sendable {
   public var schemaVersion: Int
   /// Heartbeats, reconnects and joins of the WebSocket. `usesCredentials` is set by the gateway.
   public var realtimePolicy = ConnectionPolicy()
+  /// How often the gateway pulls while the doorbell does not stop ringing.
+  public var runPacing = RunPacing()
   /// Nanoseconds. A timer this late, or connections unused for this much longer than the poll interval, tell that the
   /// host or this process was asleep: peers may be gone without a word.
   public var resumeThreshold: UInt64 = .seconds(30)

@@ -62,7 +62,7 @@ public actor Gateway {
     if let url = configuration.realtimeURL { realtime.endpoint = .webSocket(url) }
     realtime.policy = configuration.realtimePolicy
     realtime.resumeThreshold = configuration.resumeThreshold
-    let resume = ResumeHints {
+    let resume = ResumeHints(parts.resumeSource?() ?? KizunaSyncResumeSource()) {
       parts.dropConnections()
       Task { await session.calendarChanged() }
     }
@@ -82,11 +82,17 @@ public actor Gateway {
     client = signedIn.client
     let busy = BusyRetry(clock: parts.clock)
     self.busy = busy
+    let pacer = Locked(RunPacer(configuration.runPacing))
     scheduler = KizunaSyncScheduler(
       clock: parts.clock, client: signedIn.client, pollInterval: configuration.pollInterval.inSeconds,
       pathMonitor: parts.pathMonitor?(),
       foregroundSource: resume,
-      realtime: RealtimeDoorbell(connection, log: log, onRing: { journal.rang($0) }),
+      realtime: RealtimeDoorbell(
+        connection, log: log,
+        onRing: { ring in
+          pacer.withLock { $0.rang() }
+          journal.rang(ring)
+        }),
       realtimeTables: configuration.tables.keys.sorted(),
       refreshSession: {
         do throws(GatewayError) {
@@ -98,7 +104,13 @@ public actor Gateway {
           return false
         }
       },
-      sync: { try await signedIn.sync() },
+      sync: {
+        let now = parts.clock.now
+        let start = pacer.withLock { $0.begin(at: now) }
+        defer { pacer.withLock { $0.end() } }
+        if start > now { try await parts.clock.sleep(nanoseconds: start - now) }
+        try await signedIn.sync()
+      },
       onError: { [busy] in
         busy.failed($0)
         guard let error = journal.failed($0) else { return }

@@ -10,6 +10,8 @@ public struct GatewayParts: Sendable {
   public var clock: any HostClock
   /// Says whether the network path is worth trying; nil takes the host's routing table.
   public var pathMonitor: (@Sendable () -> any KizunaSyncPathMonitor)?
+  /// Says when the calendar was set or the host woke; nil asks the kernel.
+  public var resumeSource: (@Sendable () -> any KizunaSyncForegroundSource & Sendable)?
   /// The machine slept, so connections that look alive may be dead: later requests make new ones.
   public var dropConnections: @Sendable () -> Void
   /// Ends what was made for this gateway alone.
@@ -18,6 +20,7 @@ public struct GatewayParts: Sendable {
   public init(
     http: any HTTPTransport, realtime: any RealtimeTransport, clock: any HostClock = SystemClock.shared,
     pathMonitor: (@Sendable () -> any KizunaSyncPathMonitor)? = nil,
+    resumeSource: (@Sendable () -> any KizunaSyncForegroundSource & Sendable)? = nil,
     dropConnections: @escaping @Sendable () -> Void = {},
     shutdown: @escaping @Sendable () async -> Void = {}
   ) {
@@ -25,6 +28,7 @@ public struct GatewayParts: Sendable {
     self.realtime = realtime
     self.clock = clock
     self.pathMonitor = pathMonitor
+    self.resumeSource = resumeSource
     self.dropConnections = dropConnections
     self.shutdown = shutdown
   }

@@ -35,10 +35,14 @@ package final class ObservedHTTP: HTTPTransport {
   private let exchanges = Locked<[String: Exchange]>([:])
   private let latest = Locked<Exchange?>(nil)
   private let accepted = Locked(false)
+  private let dateListener = Locked<(@Sendable (Int64) -> Void)?>(nil)
 
   package init(_ inner: any HTTPTransport) {
     self.inner = inner
   }
+
+  /// Calls `body` with the server's clock, milliseconds since 1970, whenever an answer tells it.
+  package func onServerDate(_ body: @escaping @Sendable (Int64) -> Void) { dateListener.withLock { $0 = body } }
 
   /// The last call of `pull` or of `push`.
   package func last(_ function: String) -> Exchange? {
@@ -60,6 +64,7 @@ package final class ObservedHTTP: HTTPTransport {
     guard let function = Self.function(of: request.url) else { return try await inner.send(request) }
     do {
       let response = try await inner.send(request)
+      if let date = response.serverDate { dateListener.withLock { $0 }?(date) }
       let answer = ServerAnswer(response)
       if (200..<300).contains(response.status), Self.beginsAsObject(response.body) { accepted.withLock { $0 = true } }
       note(

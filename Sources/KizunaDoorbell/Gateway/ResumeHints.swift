@@ -11,12 +11,18 @@ final class ResumeHints: KizunaSyncForegroundSource, Sendable {
     var onJump: (@Sendable () -> Void)?
   }
 
-  private let source = KizunaSyncResumeSource()
+  private let source: any KizunaSyncForegroundSource & Sendable
   private let onResume: @Sendable () -> Void
   private let listeners = Locked(Listeners())
 
-  /// - Parameter onResume: called first, before the scheduler hears of it.
-  init(_ onResume: @escaping @Sendable () -> Void) {
+  /// - Parameters:
+  ///   - source: tells of jumps of the calendar.
+  ///   - onResume: called first, before the scheduler hears of it.
+  init(
+    _ source: any KizunaSyncForegroundSource & Sendable = KizunaSyncResumeSource(),
+    _ onResume: @escaping @Sendable () -> Void
+  ) {
+    self.source = source
     self.onResume = onResume
   }
 

@@ -20,6 +20,7 @@ final class SignedInClient: Sendable {
     client = KizunaSyncClient(http: http, clock: parts.clock, log: log)
     session = configuration.makeSession(
       http: parts.http, stateFile: configuration.sessionFile, clock: parts.clock, log: log)
+    http.onServerDate { [session] in session.noteServerDate($0) }
   }
 
   /// Locks and opens the database. Before anything else: the lock also guards the session's file.

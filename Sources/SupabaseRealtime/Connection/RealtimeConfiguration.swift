@@ -27,6 +27,10 @@ public struct RealtimeConfiguration: Sendable {
   public var maximumMessageBytes: Int
   /// Nanoseconds. A timer that fires later than this tells that the host or this process slept: the peer is probed.
   public var resumeThreshold: UInt64 = .seconds(30)
+  /// An access token is not joined with in its last nanoseconds, so many, when another can be had.
+  public var renewalMargin: UInt64 = .seconds(60)
+  /// Changes of the state that a reader of `statusUpdates` may be behind before it misses the oldest.
+  public var statusBacklog = 1_000
   /// Called when such a timer fired, on the connection's executor; must be short. For whoever else has connections that may
   /// be dead by now.
   public var onResume: (@Sendable () -> Void)?

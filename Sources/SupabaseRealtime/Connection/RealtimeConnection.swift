@@ -134,11 +134,11 @@ public actor RealtimeConnection {
   /// The newest state.
   public nonisolated var status: RealtimeStatus { observers.withLock { $0.status } }
 
-  /// The state now and after each change; counters and round trips alone are no change. A reader that is more than 1,000
-  /// changes behind misses the oldest.
+  /// The state now and after each change; counters and round trips alone are no change. A reader that is more
+  /// behind than `configuration.statusBacklog` misses the oldest.
   public nonisolated var statusUpdates: AsyncStream<RealtimeStatus> {
     let (stream, continuation) = AsyncStream.makeStream(
-      of: RealtimeStatus.self, bufferingPolicy: .bufferingNewest(1_000))
+      of: RealtimeStatus.self, bufferingPolicy: .bufferingNewest(configuration.statusBacklog))
     let id = observers.withLock { observers -> UInt64 in
       observers.lastStream += 1
       observers.streams[observers.lastStream] = continuation
@@ -194,15 +194,13 @@ public actor RealtimeConnection {
 
   private func feed(_ event: ConnectionEvent) {
     if case .credentials(.token(let token)) = event { tokenEnd = UnverifiedToken(token)?.expiresAt }
-    if event.mayLeadToJoins, let end = tokenEnd, clock.wallMilliseconds / 1000 + Self.renewalMargin >= end {
+    let margin = Int64(configuration.renewalMargin / 1_000_000_000)
+    if event.mayLeadToJoins, let end = tokenEnd, clock.wallMilliseconds / 1000 + margin >= end {
       tokenEnd = nil
       handle(.credentials(.ending))
     }
     handle(event)
   }
-
-  /// Seconds before its end from which a token is not joined with when another can be had.
-  private static let renewalMargin: Int64 = 60
 
   private func handle(_ event: ConnectionEvent) {
     let effects = machine.handle(event, now: clock.now, jitter: jitter)
@@ -270,6 +268,13 @@ public actor RealtimeConnection {
       // Topics are checked when they are subscribed to, so only a mistake of ours leads here.
       log.error("realtime.unsendable", ["event": .string(frame.event), "reason": .string(error.description)])
     }
+  }
+
+  /// Members of all it keeps beside the machine: timers, subscribers, calls and readers. It grows with what is wanted and
+  /// under way, and with nothing else.
+  var heldEntries: Int {
+    timers.count + listeners.count + stopWaiters.count + inbox.withLock { $0.commands.count }
+      + observers.withLock { $0.streams.count }
   }
 
   // MARK: Timers

@@ -1,7 +1,5 @@
-/// Remembers for ten minutes which address of a host answered, so that a reconnect neither looks up nor races again.
+/// Remembers for a while which address of a host answered, so that a reconnect neither looks up nor races again.
 struct AddressMemory {
-  private static let lifetime: UInt64 = 600_000_000_000
-
   private var entries: [String: (address: AddressResolver.Address, until: UInt64)] = [:]
 
   /// - Parameter origin: host and port.
@@ -12,8 +10,8 @@ struct AddressMemory {
     return nil
   }
 
-  mutating func remember(_ address: AddressResolver.Address, for origin: String, now: UInt64) {
-    entries[origin] = (address, now + Self.lifetime)
+  mutating func remember(_ address: AddressResolver.Address, for origin: String, until: UInt64) {
+    entries[origin] = (address, until)
   }
 
   mutating func forget(_ origin: String) {

@@ -1,7 +1,7 @@
 import Glibc
 import HostKit
 
-/// Finds the address to connect to. Everything here blocks and runs on a thread of its own.
+/// Finds the addresses of a host. A look-up blocks and cannot be cut short, so it runs on a thread of its own.
 package enum AddressResolver {
   /// One address of a host, as numbers.
   package struct Address: Sendable, Hashable {
@@ -16,21 +16,6 @@ package enum AddressResolver {
     var v6 = in6_addr()
     if inet_pton(AF_INET6, host, &v6) == 1 { return Address(text: host, isIPv6: true) }
     return nil
-  }
-
-  /// Looks the name up and returns the address that accepts a connection first.
-  ///
-  /// - Parameter deadline: `CLOCK_MONOTONIC` nanoseconds after which waiting for a connection ends. The lookup itself
-  ///   cannot be cut short; the caller stops waiting for it instead.
-  static func reachableAddress(
-    host: String, port: UInt16, deadline: UInt64
-  ) -> Result<Address, RealtimeTransportFailure> {
-    switch addresses(of: host) {
-    case .failure(let failure): .failure(failure)
-    case .success(let addresses) where addresses.count == 1: .success(addresses[0])
-    case .success(let addresses):
-      ConnectRace(addresses: interleaved(addresses), port: port, deadline: deadline).run(host: host)
-    }
   }
 
   /// All addresses of a host, or why it has none.
@@ -76,60 +61,5 @@ package enum AddressResolver {
       if let address = other.popFirst() { result.append(address) }
     }
     return result
-  }
-}
-
-/// Plain non-blocking connects, started one after another; the first to succeed wins and all are closed.
-private struct ConnectRace {
-  /// The next address is tried when the one before has not answered for so long.
-  private static let headStart: UInt64 = .milliseconds(250)
-
-  private struct Runner {
-    let address: AddressResolver.Address
-    let descriptor: Int32
-  }
-
-  let addresses: [AddressResolver.Address]
-  let port: UInt16
-  let deadline: UInt64
-
-  func run(host: String) -> Result<AddressResolver.Address, RealtimeTransportFailure> {
-    var waiting = addresses[...]
-    var runners: [Runner] = []
-    defer { for runner in runners { close(runner.descriptor) } }
-    var lastError: Int32 = 0
-    var nextStart = SystemClock.monotonic
-    while true {
-      let now = SystemClock.monotonic
-      if now >= deadline { return .failure(failure(host, ETIMEDOUT)) }
-      if let address = waiting.first, now >= nextStart || runners.isEmpty {
-        waiting = waiting.dropFirst()
-        switch NonblockingConnect.start(address, port: port) {
-        case .success(let descriptor):
-          runners.append(Runner(address: address, descriptor: descriptor))
-          nextStart = now + Self.headStart
-        case .failure(let error): lastError = error.code
-        }
-        continue
-      }
-      if runners.isEmpty { return .failure(failure(host, lastError)) }
-      let until = waiting.isEmpty ? deadline : min(deadline, nextStart)
-      var polls = runners.map { pollfd(fd: $0.descriptor, events: Int16(POLLOUT), revents: 0) }
-      let milliseconds = Int32(clamping: (until - min(until, now)) / 1_000_000 + 1)
-      guard poll(&polls, nfds_t(polls.count), milliseconds) > 0 else { continue }
-      for (index, entry) in polls.enumerated().reversed() where entry.revents != 0 {
-        let error = NonblockingConnect.pendingError(of: entry.fd)
-        if error == 0 { return .success(runners[index].address) }
-        lastError = error
-        close(entry.fd)
-        runners.remove(at: index)
-      }
-    }
-  }
-
-  private func failure(_ host: String, _ code: Int32) -> RealtimeTransportFailure {
-    let reason = String(cString: strerror(code))
-    return RealtimeTransportFailure(
-      code == ETIMEDOUT ? .timeout : .unreachable, "No connection to \(host) port \(port): \(reason).")
   }
 }

@@ -31,6 +31,8 @@ struct AttemptRecord {
   var failure: RealtimeTransportFailure?
   /// Why the certificate was not accepted, in OpenSSL's words.
   var certificateProblem: String?
+  /// Why the TLS handshake ended, where either side said so.
+  var handshakeProblem: String?
 
   init(origin: String, proxy: String? = nil) {
     self.origin = origin
@@ -83,7 +85,9 @@ struct AttemptRecord {
     case .resolving, .tunnelling:
       RealtimeTransportFailure(.other, "The connection to \(origin) could not be started.")
     case .connecting: RealtimeTransportFailure(.unreachable, "\(origin) does not accept connections.")
-    case .securing: RealtimeTransportFailure(.tls, "The TLS handshake with \(origin) failed.")
+    case .securing:
+      RealtimeTransportFailure(
+        .tls, "The TLS handshake with \(origin) failed\(handshakeProblem.map { ": " + $0 } ?? "").")
     case .upgrading:
       RealtimeTransportFailure(
         .connectionLost, "\(origin) closed the connection without a proper answer to the WebSocket upgrade.")

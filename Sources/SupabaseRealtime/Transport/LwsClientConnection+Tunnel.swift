@@ -7,7 +7,8 @@ import HostKit
 /// the server itself. Loop thread only.
 extension LwsClientConnection {
   func openTunnel(_ target: ConnectionTarget, through proxy: ProxyServer, at address: AddressResolver.Address) {
-    let tunnel = ProxyTunnel(TunnelRequest(origin: target.url.origin, proxy: proxy))
+    let tunnel = ProxyTunnel(
+      TunnelRequest(origin: target.url.origin, proxy: proxy), keepAlive: environment.limits.keepAlive)
     self.tunnel = tunnel
     let loop = environment.loop
     HostThread.detach(name: "kizuna-tunnel") {

@@ -49,6 +49,6 @@ extension LwsClientConnection {
   }
 
   func refusalText(_ piece: UnsafeRawBufferPointer) {
-    refusalBytes.append(contentsOf: piece.prefix(RefusalReader.maximumBytes - refusalBytes.count))
+    refusalBytes.append(contentsOf: piece.prefix(environment.limits.refusalTextBytes - refusalBytes.count))
   }
 }

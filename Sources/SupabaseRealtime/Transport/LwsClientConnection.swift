@@ -10,27 +10,31 @@ final class LwsClientConnection: RealtimeTransportConnection, @unchecked Sendabl
     let loop: LwsLoop
     let trustRoots: LibwebsocketsTransport.TrustRoots
     let proxy: ProxyRule
+    let limits: LibwebsocketsTransport.Limits
     let clock: any HostClock
     let refusalReader: RefusalReader
+    let lookUp: AddressLookups.LookUp
   }
 
   /// What all connections of the loop share.
-  private struct Shared {
+  struct Shared {
     var host = LwsClientHost()
     var addresses = AddressMemory()
+    var lookups = AddressLookups()
   }
-  private nonisolated(unsafe) static var shared = Shared()  // loop thread only
+  nonisolated(unsafe) static var shared = Shared()  // loop thread only
 
   let environment: Environment
   let request: RealtimeTransportRequest
   private var onEvent: (@Sendable (RealtimeTransportEvent) -> Void)?
-  private var target: ConnectionTarget?
+  var target: ConnectionTarget?
   var record: AttemptRecord
   private var assembler: MessageAssembler
-  private var queue = SendQueue()
+  private var queue: SendQueue
   private var wsi: OpaquePointer?
   private var address: AddressResolver.Address?
   private var hasSocket = false
+  private var descriptor: Int32?
   /// While a proxy is asked for one.
   var tunnel: ProxyTunnel?
   /// From the proxy's answer until libwebsockets has it.
@@ -50,10 +54,12 @@ final class LwsClientConnection: RealtimeTransportConnection, @unchecked Sendabl
     self.request = request
     self.onEvent = onEvent
     record = AttemptRecord(origin: "the Realtime server")
+    queue = SendQueue(
+      maximumBytes: environment.limits.sendQueueBytes, maximumItems: environment.limits.sendQueueMessages)
     assembler = MessageAssembler(limit: request.maximumMessageBytes, ceiling: request.endlessMessageBytes)
   }
 
-  private var isFinished: Bool { onEvent == nil }
+  var isFinished: Bool { onEvent == nil }
   /// Nothing has ended the attempt yet.
   var isUndecided: Bool { !isFinished && record.failure == nil && record.requestedClose == nil }
 
@@ -108,30 +114,7 @@ final class LwsClientConnection: RealtimeTransportConnection, @unchecked Sendabl
     }
   }
 
-  private func find(_ target: ConnectionTarget) {
-    if let address = AddressResolver.literal(target.peerHost) { return reach(target, at: address) }
-    if let address = Self.shared.addresses.address(for: target.peerLabel, now: environment.clock.now) {
-      return reach(target, at: address)
-    }
-    let until = SystemClock.monotonic + request.handshakeTimeout
-    let loop = environment.loop
-    HostThread.detach(name: "kizuna-resolve") {
-      let result = AddressResolver.reachableAddress(
-        host: target.peerHost, port: target.peerPort, deadline: until)
-      loop.run {
-        // The attempt may have ended meanwhile.
-        guard !self.isFinished, self.record.phase == .resolving else { return }
-        switch result {
-        case .success(let address): self.reach(target, at: address)
-        case .failure(let failure):
-          self.record.failure = target.ofPeer(failure)
-          self.finish()
-        }
-      }
-    }
-  }
-
-  private func reach(_ target: ConnectionTarget, at address: AddressResolver.Address) {
+  func reach(_ target: ConnectionTarget, at address: AddressResolver.Address) {
     record.phase = .connecting
     self.address = address
     if let proxy = target.proxy {
@@ -148,7 +131,7 @@ final class LwsClientConnection: RealtimeTransportConnection, @unchecked Sendabl
         throw RealtimeTransportFailure(.other, "libwebsockets could not be started.")
       }
       let trustRoots = target.url.isSecure ? environment.trustRoots : nil
-      start(context, try Self.shared.host.vhost(context, trustRoots), target, address)
+      start(context, try Self.shared.host.vhost(context, trustRoots, environment.limits.keepAlive), target, address)
     } catch {
       record.failure = error
       finish()
@@ -199,6 +182,7 @@ final class LwsClientConnection: RealtimeTransportConnection, @unchecked Sendabl
   func connected(_ wsi: OpaquePointer) {
     guard let target, record.phase < .securing else { return }
     if target.proxy != nil { enterTunnel(wsi) }
+    descriptor = lws_get_socket_fd(wsi)
     record.phase = target.url.isSecure ? .securing : .upgrading
   }
 
@@ -209,7 +193,8 @@ final class LwsClientConnection: RealtimeTransportConnection, @unchecked Sendabl
   func opened() {
     record.phase = .open
     if let target, let address, AddressResolver.literal(target.peerHost) == nil {
-      Self.shared.addresses.remember(address, for: target.peerLabel, now: environment.clock.now)
+      Self.shared.addresses.remember(
+        address, for: target.peerLabel, until: environment.clock.now + environment.limits.addressLifetime)
     }
     handshakeTimer?.cancel()
     handshakeTimer = nil
@@ -280,6 +265,9 @@ final class LwsClientConnection: RealtimeTransportConnection, @unchecked Sendabl
     hasSocket = false
     wsi = nil
     environment.loop.socketEnded()
+    if let alert = descriptor.flatMap(TLSAlert.take), record.phase == .securing {
+      record.handshakeProblem = TLSAlert.reason(alert)
+    }
     if record.phase < .open { forgetAddress() }
     // Balances the retain of `start`; the caller still holds a reference for the time of this call.
     defer { Unmanaged.passUnretained(self).release() }
@@ -323,11 +311,6 @@ final class LwsClientConnection: RealtimeTransportConnection, @unchecked Sendabl
     fail(record.handshakeTimeout(after: request.handshakeTimeout))
   }
 
-  /// The address did not lead to a connection; the next attempt looks for another.
-  func forgetAddress() {
-    if let target { Self.shared.addresses.forget(target.peerLabel) }
-  }
-
   // MARK: Ending
 
   func fail(_ failure: RealtimeTransportFailure) {
@@ -352,12 +335,13 @@ final class LwsClientConnection: RealtimeTransportConnection, @unchecked Sendabl
     environment.loop.run { self.finish() }
   }
 
-  private func finish() {
+  func finish() {
     guard let onEvent else { return }
     handshakeTimer?.cancel()
     writeTimer?.cancel()
     closeTimer?.cancel()
     (handshakeTimer, writeTimer, closeTimer) = (nil, nil, nil)
+    if let target { Self.shared.lookups.giveUp(on: target.peerHost, self) }
     tunnel?.cancel()
     queue.removeAll()
     refusalTask = nil

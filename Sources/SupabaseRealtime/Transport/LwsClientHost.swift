@@ -6,28 +6,33 @@ import Glibc
 struct LwsClientHost {
   static let protocolName = "kizuna-client"
 
-  /// When the kernel notices that a peer is gone without a word: after about a minute.
-  static let keepAlive: (idleSeconds: Int32, intervalSeconds: Int32, probes: Int32) = (30, 10, 3)
-
-  private var vhosts: [LibwebsocketsTransport.TrustRoots?: OpaquePointer] = [:]
+  private struct Kind: Hashable {
+    let trustRoots: LibwebsocketsTransport.TrustRoots?
+    let keepAlive: LibwebsocketsTransport.KeepAlive
+  }
+  private var vhosts: [Kind: OpaquePointer] = [:]
 
   /// - Parameter trustRoots: nil for plain sockets.
   /// - Throws: a TLS failure when the trust roots cannot be read, otherwise a lack of memory.
   mutating func vhost(
-    _ context: OpaquePointer, _ trustRoots: LibwebsocketsTransport.TrustRoots?
+    _ context: OpaquePointer, _ trustRoots: LibwebsocketsTransport.TrustRoots?,
+    _ keepAlive: LibwebsocketsTransport.KeepAlive
   ) throws(RealtimeTransportFailure) -> OpaquePointer {
-    if let known = vhosts[trustRoots] { return known }
+    let kind = Kind(trustRoots: trustRoots, keepAlive: keepAlive)
+    if let known = vhosts[kind] { return known }
     var tls: OpaquePointer?
     if let trustRoots { tls = try Self.makeTLSContext(trustRoots) }
-    guard let vhost = Self.makeVhost(context, tls: tls) else {
+    guard let vhost = Self.makeVhost(context, tls: tls, keepAlive) else {
       if let tls { SSL_CTX_free(tls) }
       throw RealtimeTransportFailure(.other, "libwebsockets could not prepare a connection.")
     }
-    vhosts[trustRoots] = vhost
+    vhosts[kind] = vhost
     return vhost
   }
 
-  private static func makeVhost(_ context: OpaquePointer, tls: OpaquePointer?) -> OpaquePointer? {
+  private static func makeVhost(
+    _ context: OpaquePointer, tls: OpaquePointer?, _ keepAlive: LibwebsocketsTransport.KeepAlive
+  ) -> OpaquePointer? {
     var info = lws_context_creation_info()
     info.port = Int32(CONTEXT_PORT_NO_LISTEN)
     info.protocols = UnsafePointer(protocols)
@@ -53,6 +58,7 @@ struct LwsClientHost {
       throw RealtimeTransportFailure(.tls, "OpenSSL could not be started.")
     }
     kd_ssl_ctx_set_modes(tls)
+    TLSAlert.listen(to: tls)
     let minimum = kd_ssl_ctx_require_tls12(tls)
     var unreadable: String?
     if SSL_CTX_set_default_verify_paths(tls) != 1 { unreadable = "of the system" }

@@ -12,10 +12,12 @@ final class ProxyTunnel: Sendable {
   }
 
   private let request: TunnelRequest
+  private let keepAlive: LibwebsocketsTransport.KeepAlive
   private let state = Locked(State())
 
-  init(_ request: TunnelRequest) {
+  init(_ request: TunnelRequest, keepAlive: LibwebsocketsTransport.KeepAlive) {
     self.request = request
+    self.keepAlive = keepAlive
   }
 
   /// Makes `open` return soon. Called on any thread, as often as one likes.
@@ -38,7 +40,7 @@ final class ProxyTunnel: Sendable {
       defer { giveUp() }
       try waitUntilConnected(descriptor)
       connected()
-      Self.setOptions(descriptor)
+      setOptions(descriptor)
       try send(request.bytes, on: descriptor)
       try readAnswer(from: descriptor)
       guard let tunnel = take() else { throw request.closed }
@@ -142,12 +144,11 @@ final class ProxyTunnel: Sendable {
   }
 
   /// Those that libwebsockets gives the sockets it connects itself.
-  private static func setOptions(_ descriptor: Int32) {
+  private func setOptions(_ descriptor: Int32) {
     func set(_ level: Int32, _ option: Int32, _ value: Int32) {
       var value = value
       setsockopt(descriptor, level, option, &value, socklen_t(MemoryLayout<Int32>.size))
     }
-    let keepAlive = LwsClientHost.keepAlive
     let tcp = Int32(IPPROTO_TCP)
     set(SOL_SOCKET, SO_KEEPALIVE, 1)
     set(tcp, TCP_KEEPIDLE, keepAlive.idleSeconds)

@@ -5,9 +5,7 @@ import HostKit
 /// 401 and 403) and libwebsockets had not yet received it.
 struct RefusalReader: Sendable {
   let http: (any HTTPTransport)?
-
-  private static let timeout: UInt64 = .seconds(10)
-  static let maximumBytes = 64 << 10
+  var limits = LibwebsocketsTransport.Limits()
 
   func isNeeded(status: Int, body: String?) -> Bool {
     http != nil && (status == 401 || status == 403) && body == nil
@@ -23,8 +21,8 @@ struct RefusalReader: Sendable {
     ]
     let answer = try? await http.send(
       HTTPRequest(
-        method: "GET", url: "http" + request.url.dropFirst(2), headers: headers, timeout: Self.timeout,
-        connectTimeout: Self.timeout, maximumResponseBytes: Self.maximumBytes))
+        method: "GET", url: "http" + request.url.dropFirst(2), headers: headers, timeout: limits.refusalTextTimeout,
+        connectTimeout: limits.refusalTextTimeout, maximumResponseBytes: limits.refusalTextBytes))
     guard let answer, answer.status == status, !answer.body.isEmpty else { return nil }
     return String(decoding: answer.body, as: UTF8.self)
   }

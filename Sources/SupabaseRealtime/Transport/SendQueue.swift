@@ -19,7 +19,7 @@ struct SendQueue {
   private var head = 0
   private(set) var byteCount = 0
 
-  init(maximumBytes: Int = 8 << 20, maximumItems: Int = 4096) {
+  init(maximumBytes: Int, maximumItems: Int) {
     self.maximumBytes = maximumBytes
     self.maximumItems = maximumItems
   }

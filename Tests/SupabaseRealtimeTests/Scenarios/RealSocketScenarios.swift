@@ -162,41 +162,82 @@ struct RealSocketScenarios {
   }
 
   enum Moment: CaseIterable, Sendable {
-    case connecting, open, deaf, backingOff
+    case connecting, joining, open, denied, deaf, backingOff, suspended, awaitingCredentials, disconnected
   }
 
   /// D20: letting go of a connection closes its socket, in every state.
   @Test(arguments: Moment.allCases)
   func theConnectionIsForgotten(moment: Moment) async throws {
-    let stack = try await LocalStack.start(LocalStackConfiguration(tables: ["todos": SyncTable()]))
+    var options = LocalStack.Options()
+    options.policy = .signedIn()
+    options.realtime.channelErrorBackoff = 0
+    if moment == .joining { options.realtime.joinDelay = .seconds(600) }
+    let stack = try await LocalStack.start(
+      LocalStackConfiguration(
+        tables: ["todos": SyncTable()], users: [LocalStackConfiguration.User(email: "ann@example.com", password: "pw")]),
+      options: options)
+    let token = stack.services.tokens.accessToken(
+      subject: stack.users[0].id, now: SystemClock.shared.wallMilliseconds / 1_000, lifetime: 600)
     let url = try ServerURL(stack.url)
+    let rings = Locked(0)
     weak var released: RealtimeConnection?
     do {
       var configuration = RealtimeConfiguration(url: url, apiKey: stack.publishableKey)
-      configuration.policy.privateChannels = false
       configuration.policy.reconnect.base = .seconds(60)
-      let connection = RealtimeConnection(configuration, transport: LibwebsocketsTransport())
+      configuration.policy.idleLinger = .milliseconds(20)
+      configuration.policy.replicationReady = false
+      let connection = RealtimeConnection(
+        configuration, transport: LibwebsocketsTransport(), credentials: Token(text: token))
       released = connection
-      let subscription = try connection.subscribe(topics: ["a"]) { _ in }
+      let topic = moment == .denied ? "forbidden:x" : "kizunasync:todos"
+      let subscription = try connection.subscribe(topics: [topic]) { _ in rings.withLock { $0 += 1 } }
       if moment == .connecting { await stack.ignoreUpgrades() }
       connection.start()
-      if moment == .connecting {
-        for await status in connection.statusUpdates where status.state == .connecting { break }
-      } else {
-        for await status in connection.statusUpdates where status.isReady { break }
-        #expect(await stack.openSockets == 1)
-      }
-      if moment == .deaf { await stack.setSilent(true) }
-      if moment == .backingOff {
-        await stack.dropSockets()
-        for await status in connection.statusUpdates where status.attempt > 0 { break }
-      }
+      await Self.bringAbout(moment, connection, stack, subscription)
       withExtendedLifetime(subscription) {}
     }
     await lookAgain(while: { released != nil || openSockets(to: stack.port) > 0 })
     #expect(released == nil)
     await stack.waitForRealtime { $0.openSockets == 0 }
+    // Nobody is there to be rung.
+    let heard = rings.withLock { $0 }
+    await stack.send(topic: "kizunasync:todos", event: "x", payload: [:])
+    #expect(rings.withLock { $0 } == heard)
     try await stack.stop()
+  }
+
+  private static func bringAbout(
+    _ moment: Moment, _ connection: RealtimeConnection, _ stack: LocalStack, _ subscription: RealtimeSubscription
+  ) async {
+    func wait(_ condition: (RealtimeStatus) -> Bool) async {
+      for await status in connection.statusUpdates where condition(status) { return }
+    }
+    switch moment {
+    case .connecting: return await wait { $0.state == .connecting }
+    case .joining: return await wait { $0.topics.first?.state == .joining }
+    case .denied:
+      return await wait { if case .denied = $0.topics.first?.state { true } else { false } }
+    case .open, .deaf, .backingOff, .suspended, .awaitingCredentials, .disconnected: break
+    }
+    await wait { $0.isReady }
+    #expect(await stack.openSockets == 1)
+    switch moment {
+    case .deaf: await stack.setSilent(true)
+    case .backingOff:
+      await stack.dropSockets()
+      await wait { $0.attempt > 0 }
+    case .suspended:
+      connection.hint(.pathUnsatisfied)
+      await stack.dropSockets()
+      await wait { if case .suspended = $0.state { true } else { false } }
+    case .awaitingCredentials:
+      connection.setAccessToken(nil)
+      await wait { $0.state == .awaitingCredentials }
+    case .disconnected:
+      subscription.cancel()
+      await wait { $0.state == .disconnected }
+    case .connecting, .joining, .denied, .open: break
+    }
   }
 
   /// D28: over HTTP a topic is named without the prefix that frames carry; with it, the server accepts the message and

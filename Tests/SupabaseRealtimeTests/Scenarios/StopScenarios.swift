@@ -26,6 +26,14 @@ struct StopScenarios {
     case backingOff
     case awaitingCredentials
     case suspended
+    /// A topic may not be read.
+    case denied
+    /// A topic was refused, and is joined again later.
+    case topicBackingOff
+    /// Nobody wants a topic: no connection, and none is made.
+    case disconnected
+    /// The last topic was left, and the connection lingers.
+    case lingering
   }
 
   @Test(arguments: Moment.allCases)
@@ -40,8 +48,14 @@ struct StopScenarios {
       if moment == .backingOff || moment == .closing { policy.reconnect.base = .seconds(600) }
       policy.reconnect.cap = .seconds(600)
       if moment != .closing { policy.heartbeat = HeartbeatPolicy() }
+      if moment == .topicBackingOff {
+        policy.join.backoffBase = .seconds(5)
+        policy.join.backoffCap = .seconds(5)
+      }
+      if moment == .disconnected { policy.idleLinger = .milliseconds(20) }
     } prepare: { stack in
-      if moment == .joining { await stack.changeRealtime { $0.joinDelay = .seconds(600) } }
+      guard moment == .joining || moment == .topicBackingOff else { return }
+      await stack.changeRealtime { $0.joinDelay = .seconds(600) }
     } _: { setting in
       await Self.bringAbout(moment, setting)
       await setting.connection.stop()
@@ -53,7 +67,10 @@ struct StopScenarios {
       let rings = setting.heard.value.count
       let status = setting.connection.status
       setting.proxy.rules = FaultRules()
-      await setting.stack.changeRealtime { $0.joinDelay = 0 }
+      await setting.stack.changeRealtime {
+        $0.joinDelay = 0
+        $0.channelErrorBackoff = 0
+      }
       let second = try setting.another()
       await second.expectRecovery()
       // The one that nobody had taken is taken now, dead as it is.
@@ -98,6 +115,26 @@ struct StopScenarios {
       setting.connection.hint(.pathUnsatisfied)
       setting.proxy.cut()
       await setting.waitFor { if case .suspended = $0.state { true } else { false } }
+    case .topicBackingOff:
+      await setting.waitFor { status in
+        status.topics.contains { if case .backingOff = $0.state { true } else { false } }
+      }
+    case .denied:
+      await setting.expectRecovery()
+      await setting.stack.changeRealtime { $0.channelErrorBackoff = 0 }
+      let forbidden = try? setting.connection.subscribe(topics: ["forbidden:x"]) { _ in }
+      await setting.waitFor { status in
+        status.topics.contains { if case .denied = $0.state { true } else { false } }
+      }
+      withExtendedLifetime(forbidden) {}
+    case .disconnected:
+      await setting.expectRecovery()
+      setting.leave()
+      await setting.waitFor { $0.state == .disconnected }
+    case .lingering:
+      await setting.expectRecovery()
+      setting.leave()
+      await setting.waitFor { $0.topics.isEmpty && $0.state == .open }
     }
   }
 }

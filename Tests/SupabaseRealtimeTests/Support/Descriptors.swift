@@ -13,6 +13,27 @@ func openSockets(to port: UInt16) -> Int {
   return count
 }
 
+/// The same, and those that are still being connected to an address of either family or wait to be accepted.
+func openSocketsToAnywhere(_ port: UInt16) -> Int {
+  var count = 0
+  for name in ["/proc/self/net/tcp", "/proc/self/net/tcp6"] {
+    guard let file = fopen(name, "r") else { continue }
+    defer { fclose(file) }
+    var line = [CChar](repeating: 0, count: 512)
+    while fgets(&line, Int32(line.count), file) != nil {
+      let fields = String(decoding: line.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+        .split(separator: " ")
+      guard fields.count > 3, let remote = fields[2].split(separator: ":").last.flatMap({ UInt16($0, radix: 16) })
+      else {
+        continue
+      }
+      // Established, or asked for.
+      if remote == port, fields[3] == "01" || fields[3] == "02" { count += 1 }
+    }
+  }
+  return count
+}
+
 private func peerPort(of descriptor: Int32) -> UInt16? {
   var address = sockaddr_in()
   var size = socklen_t(MemoryLayout<sockaddr_in>.size)

@@ -96,6 +96,9 @@ struct FaultySetting {
     try FaultySetting(stack, proxy, connection.configuration)
   }
 
+  /// Nobody wants a topic any more.
+  func leave() { subscription.cancel() }
+
   func waitFor(_ condition: (RealtimeStatus) -> Bool) async {
     for await status in connection.statusUpdates where condition(status) { return }
   }

@@ -7,23 +7,33 @@ final class RawServer: Sendable {
   let port: UInt16
   private let listener: Int32
 
-  /// - Parameter script: runs on a thread of its own for every connection; the connection is closed when it returns.
-  init(backlog: Int32 = 16, script: (@Sendable (RawPeer) -> Void)?) {
-    let listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
-    self.listener = listener
-    var address = sockaddr_in()
-    address.sin_family = sa_family_t(AF_INET)
-    address.sin_addr.s_addr = UInt32(INADDR_LOOPBACK).bigEndian
-    var size = socklen_t(MemoryLayout<sockaddr_in>.size)
-    let bound = withUnsafeMutablePointer(to: &address) { pointer in
-      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { pointer in
-        let result = bind(listener, pointer, size)
-        getsockname(listener, pointer, &size)
-        return result
-      }
+  /// - Parameters:
+  ///   - host: the address to listen at.
+  ///   - port: 0 takes any that is free.
+  ///   - script: runs on a thread of its own for every connection; the connection is closed when it returns.
+  init(
+    backlog: Int32 = 16, host: String = "127.0.0.1", port: UInt16 = 0, script: (@Sendable (RawPeer) -> Void)?
+  ) {
+    var hints = addrinfo()
+    hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV
+    hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
+    var list: UnsafeMutablePointer<addrinfo>?
+    guard getaddrinfo(host, String(port), &hints, &list) == 0, let entry = list?.pointee else {
+      preconditionFailure("\(host) is no address")
     }
-    precondition(bound == 0 && listen(listener, backlog) == 0, "no loopback socket")
-    port = UInt16(bigEndian: address.sin_port)
+    defer { freeaddrinfo(list) }
+    let listener = socket(entry.ai_family, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
+    self.listener = listener
+    precondition(
+      bind(listener, entry.ai_addr, entry.ai_addrlen) == 0 && listen(listener, backlog) == 0, "no loopback socket")
+    // The port stands at the same place in addresses of both families.
+    var address = sockaddr_in6()
+    var size = socklen_t(MemoryLayout<sockaddr_in6>.size)
+    let named = withUnsafeMutablePointer(to: &address) { pointer in
+      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { getsockname(listener, $0, &size) }
+    }
+    precondition(named == 0, "no loopback socket")
+    self.port = UInt16(bigEndian: address.sin6_port)
     guard let script else { return }
     HostThread.detach(name: "raw-server") {
       while true {
@@ -161,6 +171,15 @@ struct RawPeer: Sendable {
     }
     guard head[1] & 0x80 != 0, let mask = readExactly(4), let masked = readExactly(length) else { return nil }
     return Frame(opcode: head[0] & 0x0F, payload: masked.enumerated().map { $1 ^ mask[$0 % 4] })
+  }
+
+  /// Whether the client is there still, without taking anything of what it sent.
+  var isOpen: Bool {
+    var byte: UInt8 = 0
+    let count = recv(descriptor, &byte, 1, Int32(MSG_PEEK) | Int32(MSG_DONTWAIT))
+    // What is unread hides the end that stands behind it, except from POLLRDHUP, which Swift does not import.
+    var state = pollfd(fd: descriptor, events: 0x2000, revents: 0)
+    return count != 0 && poll(&state, 1, 0) == 0
   }
 
   /// Waits until the client is gone.

@@ -37,6 +37,17 @@ import Testing
             .tls, "The certificate of db.example:443 was not accepted: certificate has expired.")))
   }
 
+  @Test func anAlertExplainsAFailureOfTLS() {
+    let event = record(.securing) { $0.handshakeProblem = TLSAlert.reason(40) }.finalEvent()
+    #expect(
+      event
+        == .failed(
+          RealtimeTransportFailure(
+            .tls, "The TLS handshake with db.example:443 failed: no way of encrypting is known to both sides.")))
+    // Any other in OpenSSL's words.
+    #expect(TLSAlert.reason(80) == "internal error")
+  }
+
   /// What was decided first wins over what libwebsockets reports as its consequence.
   @Test func factsAreWeighedInOrder() {
     let requested = AttemptRecord.Close(code: 1000, reason: "done")

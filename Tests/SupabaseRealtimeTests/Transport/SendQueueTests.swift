@@ -6,7 +6,7 @@ import Testing
   private func taken(_ queue: inout SendQueue, _ item: SendQueue.Item) -> Bool { queue.add(item) }
 
   @Test func itemsLeaveInTheOrderTheyCame() {
-    var queue = SendQueue()
+    var queue = SendQueue(maximumBytes: 1 << 20, maximumItems: 1_000)
     var expected: [SendQueue.Item] = []
     var left: [SendQueue.Item] = []
     // More goes in than out, so that the space in front is reclaimed on the way.
