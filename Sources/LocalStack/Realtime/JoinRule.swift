@@ -55,7 +55,8 @@ struct JoinRule {
     if let refusal = replayRefusal(request) { return .refused(reason: refusal) }
     let channel = RealtimeChannel(
       topic: frame.topic, room: RealtimeRoom(topic: topic, isPrivate: request.isPrivate), joinRef: frame.joinRef,
-      ref: frame.ref, token: token, acknowledges: request.acknowledges, receivesOwn: request.receivesOwn,
+      ref: frame.ref, hasNumericReferences: frame.hasNumericReferences, token: token,
+      acknowledges: request.acknowledges, receivesOwn: request.receivesOwn,
       tokenCheckAt: Self.tokenCheck(token, rules.settings, instant),
       readyAt: request.wantsReplicationReady ? instant.now + rules.settings.replicationReadyDelay : nil)
     return .accepted(

@@ -10,6 +10,8 @@ struct RealtimeChannel: Equatable {
   var joinRef: String?
   /// The `ref` of the join; stands in for a missing `join_ref` in what the channel itself writes.
   var ref: String?
+  /// Both were numbers.
+  var hasNumericReferences: Bool
   var token: AcceptedToken
   var acknowledges: Bool
   var receivesOwn: Bool
@@ -19,15 +21,13 @@ struct RealtimeChannel: Equatable {
   /// Whether its token may write, once somebody was asked; nothing is kept of rules that answer at once.
   var mayWrite: Bool?
 
-  func reply(to ref: String?, status: String, _ response: JSONValue) -> PhoenixFrame {
-    PhoenixFrame(
-      joinRef: joinRef ?? self.ref, ref: ref, topic: topic, event: PhoenixFrame.Name.reply,
-      ["status": .string(status), "response": response])
+  func reply(to frame: PhoenixFrame, status: String, _ response: JSONValue) -> PhoenixFrame {
+    frame.reply(joinRef: joinRef ?? ref, status: status, response)
   }
 
   func system(_ status: String, _ message: String, extension name: String = "system") -> PhoenixFrame {
-    PhoenixFrame(
-      joinRef: joinRef ?? ref, topic: topic, event: PhoenixFrame.Name.system,
+    frame(
+      joinRef: joinRef ?? ref, ref: nil, PhoenixFrame.Name.system,
       [
         "extension": .string(name), "status": .string(status), "message": .string(message),
         "channel": .string(room.topic),
@@ -35,6 +35,22 @@ struct RealtimeChannel: Equatable {
   }
 
   func closeFrame() -> PhoenixFrame {
-    PhoenixFrame(joinRef: joinRef, ref: joinRef, topic: topic, event: PhoenixFrame.Name.close, [:])
+    frame(joinRef: joinRef, ref: joinRef, PhoenixFrame.Name.close, [:])
+  }
+
+  private func frame(joinRef: String?, ref: String?, _ event: String, _ payload: JSONValue) -> PhoenixFrame {
+    var frame = PhoenixFrame(joinRef: joinRef, ref: ref, topic: topic, event: event, payload)
+    frame.hasNumericReferences = hasNumericReferences
+    return frame
+  }
+}
+
+extension PhoenixFrame {
+  /// The server's answer to this frame.
+  func reply(joinRef: String?, status: String, _ response: JSONValue) -> PhoenixFrame {
+    var reply = PhoenixFrame(
+      joinRef: joinRef, ref: ref, topic: topic, event: Name.reply, ["status": .string(status), "response": response])
+    reply.hasNumericReferences = hasNumericReferences
+    return reply
   }
 }

@@ -168,7 +168,7 @@ struct RealtimeSocket {
   private mutating func handle(_ frame: PhoenixFrame, bytes: Int, _ instant: Instant) {
     if frame.topic == PhoenixFrame.Name.phoenix {
       guard frame.event == PhoenixFrame.Name.heartbeat else { return unmatched(frame) }
-      return effects.append(.send(Self.reply(to: frame, joinRef: nil, status: "ok", [:])))
+      return effects.append(.send(frame.reply(joinRef: nil, status: "ok", [:])))
     }
     if frame.event == PhoenixFrame.Name.join {
       guard frame.topic.hasPrefix("realtime:") else { return unmatched(frame) }
@@ -176,12 +176,12 @@ struct RealtimeSocket {
     }
     guard let channel = channels[frame.topic] else {
       guard frame.event == PhoenixFrame.Name.leave else { return unmatched(frame) }
-      return effects.append(.send(Self.reply(to: frame, joinRef: frame.joinRef, status: "ok", [:])))
+      return effects.append(.send(frame.reply(joinRef: frame.joinRef, status: "ok", [:])))
     }
     switch frame.event {
     case PhoenixFrame.Name.leave:
       guard frame.joinRef == channel.joinRef else { return }
-      effects.append(.send(channel.reply(to: frame.ref, status: "ok", [:])))
+      effects.append(.send(channel.reply(to: frame, status: "ok", [:])))
       remove(channel)
     case PhoenixFrame.Name.accessToken: replaceToken(of: channel, frame, bytes: bytes, instant)
     case PhoenixFrame.Name.broadcast: publish(frame, from: channel, bytes: bytes)
@@ -190,15 +190,7 @@ struct RealtimeSocket {
   }
 
   private mutating func unmatched(_ frame: PhoenixFrame) {
-    effects.append(.send(Self.reply(to: frame, joinRef: nil, status: "error", ["reason": "unmatched topic"])))
-  }
-
-  private static func reply(
-    to frame: PhoenixFrame, joinRef: String?, status: String, _ response: JSONValue
-  ) -> PhoenixFrame {
-    PhoenixFrame(
-      joinRef: joinRef, ref: frame.ref, topic: frame.topic, event: PhoenixFrame.Name.reply,
-      ["status": .string(status), "response": response])
+    effects.append(.send(frame.reply(joinRef: nil, status: "error", ["reason": "unmatched topic"])))
   }
 
   private mutating func remove(_ channel: RealtimeChannel) {
@@ -228,13 +220,13 @@ struct RealtimeSocket {
     }
     guard bytes <= rules.settings.maximumPayloadBytes else {
       if channel.acknowledges {
-        effects.append(.send(channel.reply(to: frame.ref, status: "error", "payload_size_exceeded")))
+        effects.append(.send(channel.reply(to: frame, status: "error", "payload_size_exceeded")))
       }
       return
     }
     effects.append(
       .publish(RealtimeBroadcast(room: channel.room, content: content), alsoToSender: channel.receivesOwn))
-    if channel.acknowledges { effects.append(.send(channel.reply(to: frame.ref, status: "ok", [:]))) }
+    if channel.acknowledges { effects.append(.send(channel.reply(to: frame, status: "ok", [:]))) }
   }
 
   // MARK: Joining
@@ -263,13 +255,13 @@ struct RealtimeSocket {
     case .asks: break
     case .refused(let reason):
       effects.append(
-        .send(Self.reply(to: join.frame, joinRef: join.frame.joinRef, status: "error", ["reason": .string(reason)])))
+        .send(join.frame.reply(joinRef: join.frame.joinRef, status: "error", ["reason": .string(reason)])))
       if let replaced = join.replaced { effects.append(.send(replaced.closeFrame())) }
     case .accepted(var channel, let postgresChanges, let presence):
       effects.append(
         .send(
-          Self.reply(
-            to: join.frame, joinRef: join.frame.joinRef, status: "ok", ["postgres_changes": .array(postgresChanges)])))
+          join.frame.reply(
+            joinRef: join.frame.joinRef, status: "ok", ["postgres_changes": .array(postgresChanges)])))
       if let replaced = join.replaced { effects.append(.send(replaced.closeFrame())) }
       effects.append(.entered(channel.room))
       if presence {

@@ -18,8 +18,6 @@ struct RecordingTests {
     "protocol_unmasked_frame": "the recording does not say which frame was not masked; see WebSocketParserTests",
     "protocol_unknown_opcode": "see WebSocketParserTests",
     "too_many_messages": "message rates are not limited",
-    "heartbeat_numeric_ref": "references are texts here; a number is echoed as a text",
-    "broadcast_from_database_large": "the content was not recorded whole",
   ]
 
   static var played: [Recording] {
