@@ -10,6 +10,7 @@ final class ConnectionFixture: Sendable {
   let connection: RealtimeConnection
   private let heard = Locked<[RealtimeRing]>([])
   private let lines = Locked<[String]>([])
+  private let listener = Locked<(@Sendable (Int) -> Void)?>(nil)
 
   init(
     _ script: RealtimeScript = [], afterwards: ScriptedTransport.Afterwards = .cooperate,
@@ -18,9 +19,13 @@ final class ConnectionFixture: Sendable {
   ) throws {
     transport = ScriptedTransport(clock: clock, script, afterwards: afterwards)
     let url = try ServerURL("http://127.0.0.1:9")
-    let lines = lines
+    let (lines, listener) = (lines, listener)
     let log = HostLog(minimum: .debug) { level, event, fields in
-      lines.withLock { $0.append("\(level) \(event) \(fields)") }
+      let number = lines.withLock { lines -> Int in
+        lines.append("\(level) \(event) \(fields)")
+        return lines.count
+      }
+      listener.withLock { $0 }?(number)
     }
     connection = RealtimeConnection(
       RealtimeConfiguration(url: url, apiKey: "publishable-secret", version: version), transport: transport,
@@ -32,6 +37,9 @@ final class ConnectionFixture: Sendable {
     let heard = heard
     return try connection.subscribe(topics: topics) { ring in heard.withLock { $0.append(ring) } }
   }
+
+  /// Calls `body` with the number of each line of the log as it is written, in the middle of what the connection does.
+  func onLine(_ body: @escaping @Sendable (Int) -> Void) { listener.withLock { $0 = body } }
 
   var rings: [RealtimeRing] { heard.withLock { $0 } }
   var logged: [String] { lines.withLock { $0 } }
