@@ -36,6 +36,7 @@ final class RouteTable: Sendable {
     } catch {
       throw HTTPError(.invalidURL, error.message)
     }
+    if let problem = rule.problem(for: server) { throw HTTPError(.invalidURL, problem) }
     let route = Route(server, proxy: rule.proxy(for: server))
     routes.withLock { routes in
       if routes.count >= Self.capacity { routes.removeAll() }

@@ -24,14 +24,14 @@ public struct AccessToken: Sendable, Hashable {
     self.value = value
     subject = claims?.subject
     role = claims?.role
-    expiryDate = (claims?.expiresAt).flatMap { Self.milliseconds($0) }
-    expiresAt = remaining.map { receivedAt &+ $0 } ?? .max
-    refreshAt = remaining.map { receivedAt + $0 - min(Self.margin, $0 / 2) } ?? .max
-  }
-
-  private static func milliseconds(_ seconds: Int64) -> Int64? {
-    let (value, overflow) = seconds.multipliedReportingOverflow(by: 1000)
-    return overflow ? nil : value
+    expiryDate = claims?.expiresAt.map { $0.multipliedClamped(by: 1000) }
+    expiresAt = remaining.map { receivedAt.addingClamped($0) } ?? .max
+    // One that never ends is never replaced.
+    refreshAt =
+      remaining.map { left in
+        let end = receivedAt.addingClamped(left)
+        return end == .max ? .max : end - min(Self.margin, left / 2)
+      } ?? .max
   }
 }
 

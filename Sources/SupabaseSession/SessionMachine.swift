@@ -46,6 +46,10 @@ struct SessionMachine: Sendable, Equatable {
   private var refusalAt: UInt64?
   /// The current token's end was announced.
   private(set) var isWithdrawn = false
+  /// When the attempt under way began, or the last one.
+  private var attemptBegan: UInt64 = 0
+  /// When another token than a good one was asked for lately, oldest first.
+  private var forcedAt: [UInt64] = []
 
   static let firstDelay: UInt64 = .seconds(1)
   static let longestDelay: UInt64 = .seconds(30)
@@ -53,6 +57,10 @@ struct SessionMachine: Sendable, Equatable {
   static let slowDelay: UInt64 = .seconds(300)
   /// A token refused this soon after the last refusal is not replaced at once: the fault is not the token.
   static let refusalWindow: UInt64 = .seconds(60)
+  /// As often a token that looks good is replaced within that window because somebody asks for another.
+  static let forcedPerWindow = 3
+  /// An attempt may take so long before the end of a token that is over meanwhile is announced.
+  static let attemptPatience: UInt64 = .seconds(5)
 
   init(_ source: Source, refreshToken: Secret? = nil) {
     self.source = source
@@ -92,8 +100,13 @@ struct SessionMachine: Sendable, Equatable {
 
   /// When `wake` or `withdrawIfOver` has something to do next.
   var nextWake: UInt64? {
-    let end = isWithdrawn || token?.expiresAt == .max ? nil : token?.expiresAt
-    return [nextAttempt, end].compactMap(\.self).min()
+    [nextAttempt, isWithdrawn ? nil : endOfToken].compactMap(\.self).min()
+  }
+
+  /// When the present token counts as over; nil without an end. While another may come any moment it has a little longer.
+  private var endOfToken: UInt64? {
+    guard let token, token.expiresAt != .max else { return nil }
+    return isAttempting ? max(token.expiresAt, attemptBegan + Self.attemptPatience) : token.expiresAt
   }
 
   // MARK: Events
@@ -107,7 +120,19 @@ struct SessionMachine: Sendable, Equatable {
       if !force, isUsable(at: now), let token { return .token(token) }
       return .failure(failure)
     }
+    if force, freshToken(at: now) != nil, let failure = forcedTooOften(at: now) { return .failure(failure) }
     return begin(at: now)
+  }
+
+  /// Counts a good token that is to be replaced; the fault of the third in a minute is not the token.
+  private mutating func forcedTooOften(at now: UInt64) -> SessionFailure? {
+    forcedAt.removeAll { $0 + Self.refusalWindow <= now }
+    guard forcedAt.count < Self.forcedPerWindow else {
+      isWanted = false
+      return SessionFailure(.authentication, "access tokens are refused although they are new")
+    }
+    forcedAt.append(now)
+    return nil
   }
 
   private mutating func begin(at now: UInt64) -> Answer {
@@ -117,6 +142,7 @@ struct SessionMachine: Sendable, Equatable {
       return .failure(failure)
     }
     isAttempting = true
+    attemptBegan = now
     return .attempt(way)
   }
 
@@ -129,6 +155,7 @@ struct SessionMachine: Sendable, Equatable {
   /// Something changed that makes an early attempt worthwhile: the network is back, a file was written.
   /// - Parameter any: also after an authentication or configuration failure.
   mutating func poke(at now: UInt64, any: Bool) -> Way? {
+    if any { forcedAt = [] }
     guard !isAttempting, let failure, any || failure.kind == .transient else { return nil }
     notBefore = 0
     guard freshToken(at: now) == nil, case .attempt(let way) = begin(at: now) else { return nil }
@@ -254,8 +281,9 @@ struct SessionMachine: Sendable, Equatable {
 
   /// Whether the end of the token is to be announced now: it is over, and there is no other. True once.
   mutating func withdrawIfOver(at now: UInt64) -> Bool {
-    guard let token, !isWithdrawn, !isAttempting else { return false }
-    guard now >= token.expiresAt || isRefused && failure?.kind == .authentication else { return false }
+    guard token != nil, !isWithdrawn else { return false }
+    let isOver = endOfToken.map { now >= $0 } ?? false
+    guard isOver || !isAttempting && isRefused && failure?.kind == .authentication else { return false }
     isWithdrawn = true
     return true
   }

@@ -155,10 +155,14 @@ public actor SupabaseSession {
   }
 
   /// The network is back, or somebody asked to try again: ends the pause after a failure.
-  /// - Parameter afterRefusal: also when the credentials were refused.
+  /// - Parameter afterRefusal: also when the credentials were refused; a token's file is read again in any case.
   public func retryNow(afterRefusal: Bool = false) {
     guard !isStopped else { return }
-    if let way = machine.poke(at: clock.now, any: afterRefusal) { begin(way) }
+    if let way = machine.poke(at: clock.now, any: afterRefusal) {
+      begin(way)
+    } else if afterRefusal, let way = machine.sourceChanged() {
+      begin(way)
+    }
     settle()
   }
 
@@ -179,7 +183,8 @@ public actor SupabaseSession {
   public func calendarChanged() {
     guard !isStopped, let date = machine.token?.expiryDate else { return }
     let offset = serverTime.withLock { $0 }.map { $0.date - $0.wallMilliseconds } ?? 0
-    guard date - (clock.wallMilliseconds + offset) < Int64(AccessToken.margin / 1_000_000) else { return }
+    let left = date.subtractingClamped(clock.wallMilliseconds + offset)
+    guard left < Int64(AccessToken.margin / 1_000_000) else { return }
     if let way = machine.calendarSaysExpired(at: clock.now) { begin(way) }
     settle()
   }
@@ -311,7 +316,7 @@ public actor SupabaseSession {
     switch grant {
     case .granted(let text, let refreshToken, let expiresIn):
       let claims = UnverifiedToken(text)
-      let lifetime = claims?.lifetime ?? expiresIn.flatMap { $0 > 0 ? UInt64($0) * 1_000_000_000 : nil }
+      let lifetime = claims?.lifetime ?? TokenGrant.nanoseconds(expiresIn)
       let token = AccessToken(value: text, claims: claims, receivedAt: now, remaining: lifetime)
       if let refreshToken { store?.save(accessToken: text, refreshToken: refreshToken) }
       if machine.received(token, refreshToken: refreshToken, at: now, draw: jitter()), !isStopped {

@@ -74,6 +74,11 @@ enum TokenGrant: Sendable, Equatable {
     }
   }
 
+  /// Of a life in seconds; nil when it makes no sense.
+  static func nanoseconds(_ expiresIn: Int?) -> UInt64? {
+    expiresIn.flatMap { $0 > 0 ? UInt64($0).multipliedClamped(by: 1_000_000_000) : nil }
+  }
+
   /// Codes that are about the credentials given, not about the request or the key.
   private static let refusals: Set<String> = [
     "invalid_grant", "invalid_credentials", "refresh_token_not_found", "refresh_token_already_used",

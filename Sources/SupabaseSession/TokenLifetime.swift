@@ -5,22 +5,24 @@ import HostKit
 extension UnverifiedToken {
   /// `exp − iat` in nanoseconds; nil when either is missing or the difference makes no sense.
   var lifetime: UInt64? {
-    guard let expiresAt, let issuedAt, expiresAt > issuedAt, expiresAt - issuedAt < 1 << 32 else { return nil }
-    return UInt64(expiresAt - issuedAt) * 1_000_000_000
+    guard let expiresAt, let issuedAt, expiresAt > issuedAt else { return nil }
+    let seconds = expiresAt.subtractingClamped(issuedAt)
+    return seconds < 1 << 32 ? UInt64(seconds) * 1_000_000_000 : nil
   }
 
   /// Nanoseconds left at `wall` (milliseconds since 1970), never more than the whole life; nil for a token without end.
   func remaining(at wall: Int64) -> UInt64? {
     // Ends after the year 2240 are meant as none, and the nanoseconds until then fit.
     guard let expiresAt, expiresAt < 1 << 33 else { return nil }
-    let left = UInt64(clamping: max(expiresAt, 0) * 1000 - wall) * 1_000_000
+    let left = UInt64(clamping: (max(expiresAt, 0) * 1000).subtractingClamped(wall)).multipliedClamped(by: 1_000_000)
     return min(left, lifetime ?? .max)
   }
 
   /// The same for a token of an earlier run; nil when this machine's calendar must be wrong, because it stands before the
   /// token was issued.
   func remainingIfPlausible(at wall: Int64) -> UInt64? {
-    guard let issuedAt, issuedAt < 1 << 33, wall >= issuedAt * 1000 - 60_000 else { return nil }
+    guard let issuedAt, issuedAt < 1 << 33, wall >= issuedAt.multipliedClamped(by: 1000).subtractingClamped(60_000)
+    else { return nil }
     return remaining(at: wall)
   }
 }

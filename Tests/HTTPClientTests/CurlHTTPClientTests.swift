@@ -166,6 +166,37 @@ import Testing
     }
   }
 
+  /// A connection that is there already is not blamed.
+  @Test func anAnswerThatDoesNotComeOnAReusedConnectionIsNoMissingConnection() async throws {
+    try await with(server: { request, connection in
+      guard request.target == "/silent" else {
+        connection.answer(200, "x")
+        return .keep
+      }
+      connection.waitForClose()
+      return .close
+    }) { client, server in
+      _ = try await client.send(HTTPRequest(method: "GET", url: server.url))
+      let error = await failure {
+        try await client.send(HTTPRequest(method: "GET", url: server.url + "/silent", timeout: .milliseconds(200)))
+      }
+      #expect(error?.kind == .timeout)
+      #expect(error?.message == "127.0.0.1:\(server.port) did not answer completely within 200 ms")
+    }
+  }
+
+  /// Going around a proxy that somebody asked for would be worse than not going.
+  @Test func aProxyThatCannotBeReadIsNotGoneAround() async throws {
+    let client = CurlHTTPClient(
+      .init(proxy: ProxyRule(environment: ["HTTPS_PROXY": "ftp://x:s3cret@y"])))
+    let error = await failure { try await client.send(HTTPRequest(method: "GET", url: "https://example.invalid/")) }
+    await client.shutdown()
+    #expect(error?.kind == .invalidURL)
+    #expect(
+      error?.message
+        == "HTTPS_PROXY is set, but is no proxy's address; correct or unset it, or name example.invalid in NO_PROXY")
+  }
+
   @Test func anAnswerThatStopsInTheMiddleFailsAtTheDeadline() async throws {
     try await with(server: { _, connection in
       connection.write("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc")

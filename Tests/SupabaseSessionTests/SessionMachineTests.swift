@@ -45,6 +45,58 @@ import Testing
     #expect(machine.nextWake == .seconds(162 + 3540))
   }
 
+  /// Whoever asks for one new token after the other is not answered by the server as fast as it asks.
+  @Test func newTokensAreNotReplacedWithoutEnd() {
+    var machine = SessionMachine(.server(hasPassword: true))
+    _ = machine.demand(at: 0)
+    machine.received(token("0", at: 0), refreshToken: Secret("r"), at: 0, draw: 0)
+    var attempts = 0
+    for second in 0..<600 {
+      let now = UInt64.seconds(Double(second))
+      if case .attempt = machine.demand(at: now, force: true) {
+        attempts += 1
+        machine.received(token("n\(second)", at: now), refreshToken: nil, at: now, draw: 0)
+      }
+      // Nothing is armed that would go on asking instead.
+      #expect(machine.nextWake.map { $0 > now + .seconds(60) } == true)
+    }
+    #expect(attempts == 30)
+    guard case .failure(let failure) = machine.demand(at: .seconds(599), force: true) else {
+      Issue.record("another attempt")
+      return
+    }
+    #expect(failure.kind == .authentication)
+    // The token is as good as before for everybody else, and a person may try at once.
+    #expect(machine.freshToken(at: .seconds(599)) != nil)
+    _ = machine.poke(at: .seconds(599), any: true)
+    let again = machine.demand(at: .seconds(599), force: true)
+    #expect(again == .attempt(.refresh(Secret("r"))))
+  }
+
+  /// The end of the token comes while a request hangs: it is announced a little later, and the timer waits for that.
+  @Test func anAttemptThatHangsPastTheEndWakesOnce() {
+    var machine = SessionMachine(.server(hasPassword: true))
+    _ = machine.demand(at: 0)
+    machine.received(token("a", at: 0, lifetime: .seconds(100)), refreshToken: nil, at: 0, draw: 0)
+    let way = machine.wake(at: .seconds(98))
+    #expect(way == .signIn)
+    #expect(machine.nextWake == .seconds(103))
+    let early = machine.withdrawIfOver(at: .seconds(102))
+    #expect(!early)
+    var wakes = 0
+    var now: UInt64 = .seconds(98)
+    while let next = machine.nextWake, wakes < 10 {
+      now = max(now, next)
+      wakes += 1
+      _ = machine.wake(at: now)
+      _ = machine.withdrawIfOver(at: now)
+    }
+    #expect(wakes == 1 && now == .seconds(103))
+    #expect(machine.isWithdrawn)
+    machine.received(token("b", at: now), refreshToken: nil, at: now, draw: 0)
+    #expect(!machine.isWithdrawn && machine.freshToken(at: now) != nil)
+  }
+
   @Test func aFileWithoutAnotherTokenIsNotReadAgainUntilItIsWritten() {
     var machine = SessionMachine(.reader)
     _ = machine.demand(at: 0)

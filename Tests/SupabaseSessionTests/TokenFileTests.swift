@@ -127,6 +127,44 @@ import Testing
     await session.stop()
   }
 
+  /// The link stays as it is; the file that it leads to, in another folder, is replaced.
+  @Test func aFileBehindALinkThatIsReplacedIsNoticed() async throws {
+    let files = FileManager.default
+    try files.createDirectory(atPath: folder + "/elsewhere", withIntermediateDirectories: true)
+    let goal = folder + "/elsewhere/real"
+    try AuthServer.token("one").write(toFile: goal, atomically: false, encoding: .utf8)
+    try files.createSymbolicLink(atPath: path, withDestinationPath: goal)
+    let session = try session(.accessTokenFile(path))
+    let told = AsyncStream.makeStream(of: String?.self)
+    let subscription = session.onToken { told.continuation.yield($0?.value) }
+    var tokens = told.stream.makeAsyncIterator()
+    _ = try await session.accessToken()
+    #expect(await tokens.next() == AuthServer.token("one"))
+    try AuthServer.token("two").write(toFile: goal + ".new", atomically: false, encoding: .utf8)
+    #expect(rename(goal + ".new", goal) == 0)
+    #expect(await tokens.next() == AuthServer.token("two"))
+    subscription.cancel()
+    await session.stop()
+  }
+
+  /// Whoever asks to try again has the file read again, whatever the watch has noticed.
+  @Test func askingAgainReadsTheFile() async throws {
+    let session = try session(.accessTokenFile(path))
+    _ = await failure(session)
+    // A pipe's end, a network file system: the kernel tells nothing. Here the folder is moved away under the watch.
+    let moved = folder + "-moved"
+    #expect(rename(folder, moved) == 0)
+    try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+    try write(AuthServer.token("one"))
+    await session.retryNow(afterRefusal: true)
+    #expect(session.currentToken?.value == AuthServer.token("one"))
+    try write(AuthServer.token("two"))
+    await session.retryNow(afterRefusal: true)
+    #expect(session.currentToken?.value == AuthServer.token("two"))
+    await session.stop()
+    try FileManager.default.removeItem(atPath: moved)
+  }
+
   @Test func aFileThatAppearsLaterIsEnough() async throws {
     let session = try session(.accessTokenFile(path))
     let told = AsyncStream.makeStream(of: String?.self)

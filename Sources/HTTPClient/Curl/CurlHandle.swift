@@ -193,7 +193,7 @@ final class CurlHandle {
         code: code, isTooLarge: transfer.isTooLarge, limit: transfer.request.maximumResponseBytes,
         timeout: transfer.request.timeout, connectTimeout: transfer.request.connectTimeout,
         resolved: off(CURLINFO_NAMELOOKUP_TIME_T) > 0,
-        connected: off(transfer.route.isSecure ? CURLINFO_APPCONNECT_TIME_T : CURLINFO_CONNECT_TIME_T) > 0,
+        connected: isConnected(transfer.route),
         systemError: Int32(truncatingIfNeeded: long(CURLINFO_OS_ERRNO)),
         verification: long(CURLINFO_SSL_VERIFYRESULT), proxyStatus: long(CURLINFO_HTTP_CONNECTCODE),
         proxyCode: long(CURLINFO_PROXY_ERROR), detail: String(cString: errorText))
@@ -207,6 +207,12 @@ final class CurlHandle {
         status: long(CURLINFO_RESPONSE_CODE), headers: transfer.headers, body: transfer.body,
         requestSentAt: received - UInt64(afterSending) * 1000, responseReceivedAt: received,
         peerAddress: string(CURLINFO_PRIMARY_IP)))
+  }
+
+  /// The times of connecting are 0 where a connection was reused; the last one before the request is not.
+  private func isConnected(_ route: Route) -> Bool {
+    off(route.isSecure ? CURLINFO_APPCONNECT_TIME_T : CURLINFO_CONNECT_TIME_T) > 0
+      || off(CURLINFO_PRETRANSFER_TIME_T) > 0
   }
 
   private func long(_ info: CURLINFO) -> Int {

@@ -93,6 +93,7 @@ public struct CommandProgram: Sendable {
 
   /// Runs the program with the process's arguments and ends the process.
   public func main() async -> Never {
+    StandardDescriptors.fill()
     ProcessEnd.exit(await run(Array(CommandLine.arguments.dropFirst())))
   }
 

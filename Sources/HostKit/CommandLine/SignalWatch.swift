@@ -7,9 +7,12 @@ public enum SignalWatch {
   ///
   /// After `SIGTERM` and `SIGINT` the end of the process does not wait for readers of its output that stall.
   ///
+  /// Missing standard descriptors are opened first (``StandardDescriptors``): the pipe in here must not take their numbers.
+  ///
   /// Call it at most once in a process. `SIGPIPE` is ignored from then on; writes report the error instead.
   public static func start(_ signals: [Int32], _ handler: @escaping @Sendable (Int32) -> Void) {
     signal(SIGPIPE, SIG_IGN)
+    StandardDescriptors.fill()
     var ends: [Int32] = [-1, -1]
     precondition(pipe(&ends) == 0, "no pipe for signals: error \(errno)")
     for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }

@@ -8,7 +8,9 @@ import Glibc
 /// process, so only the executables call `install()`; a library client lives with the executor it finds.
 public enum GlobalPool {
   /// Takes the jobs of every task that prefers no other executor. Called once, first of all, before any task runs.
+  /// Opens missing standard descriptors too (``StandardDescriptors``).
   public static func install() {
+    StandardDescriptors.fill()
     kd_take_global_jobs { job in
       // The runtime never enqueues nothing.
       GlobalPool.queue.add(job!)

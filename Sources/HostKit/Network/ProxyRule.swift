@@ -85,6 +85,9 @@ public struct ProxyRule: Sendable, Hashable {
   public var plain: ProxyServer?
   public var exceptions: [ProxyException]
   public var includesLoopback: Bool
+  /// Names of the variables that should say which proxy to use and cannot be read.
+  private var unreadableSecure: String?
+  private var unreadablePlain: String?
 
   /// Nothing is proxied.
   public static let direct = ProxyRule(secure: nil, plain: nil)
@@ -104,16 +107,19 @@ public struct ProxyRule: Sendable, Hashable {
       secure: proxy, plain: proxy, exceptions: ProxyException.list(exceptions), includesLoopback: includesLoopback)
   }
 
-  /// - Parameter environment: the process's variables. A proxy that cannot be read is reported by `unreadable`.
+  /// - Parameter environment: the process's variables. One that names a proxy and cannot be read is a `problem` of every
+  ///   connection it decides about.
   public init(environment: [String: String], includesLoopback: Bool = false) {
-    func value(_ names: String...) -> String? {
-      names.lazy.compactMap { environment[$0] }.first { !$0.isEmpty }
-    }
-    let all = value("all_proxy", "ALL_PROXY")
+    func first(_ names: String...) -> String? { names.first { environment[$0]?.isEmpty == false } }
+    let secure = first("https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY")
+    let plain = first("http_proxy", "all_proxy", "ALL_PROXY")
     self.init(
-      secure: (value("https_proxy", "HTTPS_PROXY") ?? all).flatMap(ProxyServer.init),
-      plain: (value("http_proxy") ?? all).flatMap(ProxyServer.init),
-      exceptions: ProxyException.list(value("no_proxy", "NO_PROXY") ?? ""), includesLoopback: includesLoopback)
+      secure: secure.flatMap { environment[$0] }.flatMap(ProxyServer.init),
+      plain: plain.flatMap { environment[$0] }.flatMap(ProxyServer.init),
+      exceptions: ProxyException.list(first("no_proxy", "NO_PROXY").flatMap { environment[$0] } ?? ""),
+      includesLoopback: includesLoopback)
+    unreadableSecure = self.secure == nil ? secure : nil
+    unreadablePlain = self.plain == nil ? plain : nil
   }
 
   /// Names of the variables that are set but are no proxy address; they are worth a warning.
@@ -123,11 +129,21 @@ public struct ProxyRule: Sendable, Hashable {
     }
   }
 
-  /// The proxy for a connection to `url`; nil means connect directly.
+  /// The proxy for a connection to `url`; nil means connect directly, unless there is a `problem`.
   public func proxy(for url: ServerURL) -> ProxyServer? {
     guard let proxy = url.isSecure ? secure : plain else { return nil }
-    if url.isLoopback && !includesLoopback { return nil }
-    return exceptions.contains { $0.matches(url) } ? nil : proxy
+    return isDirect(url) ? nil : proxy
+  }
+
+  /// Why nothing may connect to `url`: a proxy is asked for and cannot be read. Connecting directly would go around what
+  /// somebody wanted to be gone through. A sentence that names the variable, never what it holds.
+  public func problem(for url: ServerURL) -> String? {
+    guard let name = url.isSecure ? unreadableSecure : unreadablePlain, !isDirect(url) else { return nil }
+    return "\(name) is set, but is no proxy's address; correct or unset it, or name \(url.host) in NO_PROXY"
+  }
+
+  private func isDirect(_ url: ServerURL) -> Bool {
+    url.isLoopback && !includesLoopback || exceptions.contains { $0.matches(url) }
   }
 }
 

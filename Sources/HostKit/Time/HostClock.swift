@@ -23,7 +23,7 @@ extension HostClock {
   /// Runs `work` once after `delay` nanoseconds.
   @discardableResult
   public func schedule(after delay: UInt64, _ work: @escaping @Sendable () -> Void) -> any HostTimer {
-    schedule(at: now + delay, work)
+    schedule(at: now.addingClamped(delay), work)
   }
 
   /// Suspends the calling task for `delay` nanoseconds; returns early, throwing, when the task is cancelled.

@@ -65,12 +65,21 @@ extension ConnectionMachine {
     }
   }
 
+  /// A token is good when a channel has stood with it for the stability window.
+  mutating func proveCredentials(_ turn: Turn) {
+    guard credentials.freshAsked, !credentials.isRefused else { return }
+    for channel in channels where channel.isJoined {
+      if turn.now >= channel.tokenSince + policy.reconnect.stabilityWindow { credentials.proved(channel.tokenSerial) }
+    }
+  }
+
   /// Gives a joined channel the newest token. There is no answer.
   mutating func pushToken(_ index: Int, _ turn: inout Turn) {
     guard let id = openTransport, let token = credentials.token, let joinRef = channels[index].currentRef else {
       return
     }
     channels[index].tokenSerial = credentials.serial
+    channels[index].tokenSince = turn.now
     counters.tokensPushed += 1
     let frame = PhoenixFrame(
       joinRef: joinRef, ref: nextRef(), topic: channels[index].topic.wireName, event: PhoenixFrame.Name.accessToken,

@@ -34,6 +34,12 @@ extension ConnectionMachine {
   mutating func probe(_ turn: inout Turn) {
     guard openTransport != nil else { return }
     if heartbeat.pendingRef == nil {
+      // Hints may come in floods: one that comes soon after a heartbeat brings the next one forward.
+      if let last = heartbeat.lastSent, turn.now < last + policy.heartbeat.probeSpacing {
+        let next = last + policy.heartbeat.probeSpacing
+        if timers.deadline(of: .heartbeat).map({ $0 > next }) ?? true { timers.arm(.heartbeat, at: next, &turn) }
+        return
+      }
       sendHeartbeat(within: policy.heartbeat.probeDeadline, &turn)
     } else {
       heartbeat.hurry(at: turn.now, within: policy.heartbeat.probeDeadline)

@@ -102,7 +102,7 @@ extension ConnectionMachine {
     channels[index].lastFailure = nil
     joinWindow = policy.join.maximumOutstanding
     announcedClose = nil
-    credentials.proved(channels[index].tokenSerial)
+    channels[index].tokenSince = turn.now
     turn.note(.joined(channels[index].topic))
     addRing(channels[index].topic, &turn)
     if channels[index].tokenSerial != credentials.serial { pushToken(index, &turn) }

@@ -12,7 +12,7 @@ import HostKit
 /// 4. A missed heartbeat answer closes the transport and arms one reconnect.
 /// 5. Delays grow to a cap, are drawn from their upper half, and start over only after a stable connection; a budget
 ///    bounds the attempts of a window.
-/// 6. Refused credentials are refreshed once, then new ones are waited for.
+/// 6. Refused credentials are refreshed once, then new ones are waited for, until a channel has stood for a while.
 /// 7. Accepted joins ring their subscribers once, together.
 /// 8. After `.stopped` there is no timer, no transport and no ring.
 /// 9. What does not parse is counted and ignored; a message dropped for its size still rings.
@@ -89,6 +89,8 @@ public struct ConnectionMachine: Sendable {
   ) -> [ConnectionEffect] {
     withoutActuallyEscaping(jitter) { jitter in
       var turn = Turn(now: now, jitter: jitter)
+      // First, because the event may end the channel that shows it.
+      proveCredentials(turn)
       switch event {
       case .start: start(&turn)
       case .stop: stop(&turn)

@@ -43,6 +43,8 @@ public struct HeartbeatPolicy: Sendable, Hashable {
   /// A deadline that is noticed so late tells that this process slept, so the answer may lie unread and gets
   /// `probeDeadline` once more, nanoseconds.
   public var latenessOfSleep: UInt64 = .seconds(2)
+  /// Nanoseconds from one heartbeat to the next that hints can ask for.
+  public var probeSpacing: UInt64 = .seconds(1)
 
   public init() {}
 }
@@ -80,6 +82,8 @@ public struct ConnectionPolicy: Sendable, Hashable {
   public var join = JoinPolicy()
   /// Nanoseconds from the attempt to the accepted upgrade. The server takes 2 s to refuse one.
   public var handshakeDeadline: UInt64 = .seconds(15)
+  /// Nanoseconds by which the transport gives up sooner than that: it knows who was silent.
+  public var handshakeMargin: UInt64 = .seconds(1)
   /// Nanoseconds after which a connection that was asked to close is given up.
   public var closeDeadline: UInt64 = .milliseconds(1_500)
   /// Nanoseconds a connection without topics is kept. The server kills such sockets within 10 minutes.

@@ -62,7 +62,9 @@ enum RefusalTables {
   static func close(code: UInt16?, reason: String) -> FailureReport {
     let known: (failureClass: FailureClass, text: String)? =
       switch code.map(Int.init) {
-      case nil, 1005, 1006: (.transient, "the connection was cut")
+      // A close frame without a code, or with one that the transport could not tell.
+      case nil: (.transient, "the server closed the connection")
+      case 1005, 1006: (.transient, "the connection was cut")
       case 1000: (.transient, "closed by the server")
       // Forced out: join rate, tenant gone.
       case 1001: (.limit, "the server sent us away")
@@ -146,7 +148,9 @@ enum RefusalTables {
     ("Replay params are not valid", .config),
     ("Replay is not allowed", .config),
     ("Tenant with the given ID does not exist", .config),
+    ("Tenant not found", .config),
     ("Realtime disabled for this tenant", .config),
+    ("Realtime was disabled for this tenant", .config),
     ("unable to replay messages", .transient),
     ("Too many database connections", .transient),
     ("increase your connection pool", .transient),

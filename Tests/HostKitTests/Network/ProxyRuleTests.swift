@@ -28,6 +28,32 @@ import Testing
 }
 
 @Suite struct ProxyRuleTests {
+  @Test(
+    arguments: [
+      (["HTTPS_PROXY": "ftp://p"], "https://example.com", "HTTPS_PROXY"),
+      (["https_proxy": "ftp://p", "HTTPS_PROXY": "a:1"], "https://example.com", "https_proxy"),
+      (["HTTPS_PROXY": "ftp://p"], "wss://example.com", "HTTPS_PROXY"),
+      (["ALL_PROXY": "ftp://p"], "http://10.0.0.1", "ALL_PROXY"),
+      (["http_proxy": "ftp://p"], "http://10.0.0.1", "http_proxy"),
+      (["http_proxy": "ftp://p"], "https://example.com", nil),
+      (["HTTPS_PROXY": "ftp://p"], "http://10.0.0.1", nil),
+      (["HTTPS_PROXY": "ftp://p", "NO_PROXY": "example.com"], "https://example.com", nil),
+      (["HTTPS_PROXY": "ftp://p"], "https://localhost", nil),
+      (["ALL_PROXY": "ftp://p", "HTTPS_PROXY": "a:1"], "https://example.com", nil),
+      (["HTTPS_PROXY": "", "ALL_PROXY": ""], "https://example.com", nil),
+      ([:], "https://example.com", nil),
+    ] as [([String: String], String, String?)])
+  func aProxyThatCannotBeReadIsAProblemOfWhatItDecides(
+    environment: [String: String], target: String, name: String?
+  ) throws {
+    let rule = ProxyRule(environment: environment)
+    let url = try ServerURL(target, for: .webSocket)
+    let problem = rule.problem(for: url)
+    #expect(problem?.hasPrefix("\(name ?? "") is set, but is no proxy's address") == name.map { _ in true })
+    #expect(problem?.contains("ftp") != true)
+    if name != nil { #expect(rule.proxy(for: url) == nil) }
+  }
+
   private func proxy(_ target: String, _ environment: [String: String], includesLoopback: Bool = false) throws
     -> String?
   {
@@ -59,7 +85,7 @@ import Testing
     #expect(try proxy(target, environment) == expected)
   }
 
-  @Test(arguments: ["http://127.0.0.1", "https://localhost", "https://[::1]", "http://127.9.9.9", "wss://localhost"])
+  @Test(arguments: ["http://127.0.0.1", "https://localhost", "http://[::1]", "http://127.9.9.9", "wss://localhost"])
   func loopbackIsNeverProxiedUnlessAsked(target: String) throws {
     let environment = ["ALL_PROXY": "a:1", "http_proxy": "a:1", "https_proxy": "a:1"]
     #expect(try proxy(target, environment) == nil)

@@ -119,6 +119,27 @@ import Testing
     #expect(driver.reconnectIn != nil)
   }
 
+  /// A server that answers at once must not be asked as fast as hints come.
+  @Test func d11_aFloodOfHintsProbesOnceASecond() {
+    var driver = MachineDriver.joined()
+    driver.advanceAnswering(30)
+    driver.forget()
+    for _ in 0..<500 {
+      driver.feed(.hint(.manual))
+      driver.answerHeartbeat()
+      driver.advance(0.01)
+    }
+    #expect((5...6).contains(driver.sent("heartbeat").count))
+    #expect(driver.closes == 0)
+    // The last one of the flood is not lost.
+    driver.answerHeartbeat()
+    driver.forget()
+    driver.feed(.hint(.resume))
+    driver.advance(1)
+    #expect(driver.sent("heartbeat").count == 1)
+    #expect(driver.rules.violations == [])
+  }
+
   /// After two hours without timers they fire once each, not once per interval missed.
   @Test func d11_overdueTimersFireOnce() {
     var driver = MachineDriver.joined()

@@ -127,6 +127,75 @@ import Testing
     #expect(driver.rules.violations == [])
   }
 
+  /// Accepts the join that is out and ends the channel with the words of a refused token.
+  private static func acceptAndEnd(_ driver: inout MachineDriver, _ topic: String, _ message: String) {
+    guard driver.state(topic) == .joining, let ref = driver.joinRef(topic) else { return }
+    driver.accept(topic)
+    driver.receive(
+      "system", topic, joinRef: ref,
+      ["extension": "system", "status": "error", "message": .string(message), "channel": .string(topic)])
+    driver.receive("phx_close", topic, joinRef: ref, ref: ref)
+  }
+
+  /// An accepted join shows nothing when the channel is ended with the next breath.
+  @Test(arguments: ["Token has expired 0 seconds ago", ":signature_error"])
+  func d32_refusedAfterEachAcceptedJoinItAsksOnce(message: String) {
+    var driver = MachineDriver.open(credentials: "t0")
+    for round in 1...50 {
+      Self.acceptAndEnd(&driver, "a", message)
+      if case .awaitingCredentials = driver.status.state { break }
+      driver.feed(.credentials(.token("t\(round)")))
+      driver.advance(1)
+    }
+    #expect(driver.asks == [false, true])
+    #expect(driver.joins("a").count == 2)
+    #expect(driver.status.state == .awaitingCredentials)
+    driver.feed(.closed(code: 1000, reason: ""))
+    driver.forget()
+    driver.advance(3_600)
+    #expect(driver.effects.isEmpty)
+    #expect(driver.rules.violations == [])
+  }
+
+  /// A channel that stands beside it proves a token only by standing with that one.
+  @Test func d32_aTopicThatStandsDoesNotLetAnotherSpin() {
+    var driver = MachineDriver.joined(topics: ["a"], credentials: "t0")
+    driver.advanceAnswering(40)
+    driver.subscribe("b")
+    var answered = 0
+    let end = driver.now + .seconds(3_600)
+    driver.forget()
+    while driver.now < end {
+      Self.acceptAndEnd(&driver, "b", "Token has expired 0 seconds ago")
+      if driver.asks.count > answered {
+        answered = driver.asks.count
+        driver.feed(.credentials(.token("t\(answered)")))
+      }
+      driver.advanceAnswering(1)
+    }
+    #expect(driver.asks.count <= 2)
+    #expect(driver.joins("b").count <= 3)
+    #expect(driver.state("a") == .joined)
+    #expect(driver.rules.violations == [])
+  }
+
+  /// A token that was good for a while may be replaced again when it is refused later.
+  @Test(arguments: [(29.0, [false, true]), (30.0, [false, true, true])])
+  func d32_aTokenProvesGoodByStanding(seconds: Double, asks: [Bool]) {
+    var driver = MachineDriver.open(credentials: "t0")
+    Self.acceptAndEnd(&driver, "a", ":signature_error")
+    driver.feed(.credentials(.token("t1")))
+    driver.accept("a")
+    let joined = driver.now
+    while driver.now < joined + .seconds(seconds) { driver.advanceAnswering(1) }
+    driver.receive(
+      "system", "a", joinRef: driver.joinRef("a"),
+      ["extension": "system", "status": "error", "message": "Token has expired 0 seconds ago"])
+    driver.receive("phx_close", "a", joinRef: driver.joinRef("a"), ref: "1")
+    #expect(driver.asks == asks)
+    #expect(driver.rules.violations == [])
+  }
+
   /// The session owner has nothing newer to offer.
   @Test func d14_theSameTokenAgainIsNotTried() {
     var driver = MachineDriver.open(credentials: "old")

@@ -31,7 +31,11 @@ extension MachineRules {
       }
     case .open:
       guard outstanding.isEmpty, busyUntil <= step.now else { return }
-      guard let deadline = step.deadline(.answer) else { return violate("a hint did not probe") }
+      guard let deadline = step.deadline(.answer) else {
+        // A heartbeat was answered just now; the next one follows soon.
+        if let next = step.deadline(.heartbeat), next <= step.now + policy.heartbeat.probeSpacing { return }
+        return violate("a hint did not probe")
+      }
       if deadline > step.now + policy.heartbeat.probeDeadline { violate("a probe has too much time") }
     case .stopped, .disconnected, .connecting, .awaitingCredentials: break
     }

@@ -41,8 +41,10 @@ struct MachineRules {
   var tokens: [String] = []
   /// The newest token was refused, and nothing has been heard of a better one.
   var isRefused = false
-  /// Fresh credentials were asked for since a token proved good.
+  /// Fresh credentials were asked for since a token proved good, by a channel that stood with it for a while.
   var freshAsks = 0
+  /// Since when each joined topic has stood with the newest token it was given.
+  var goodSince: [String: UInt64] = [:]
   /// Timers that were cancelled before this event.
   private var stale: Set<TimerToken> = []
   private var usedRefs: Set<String> = []
@@ -71,11 +73,13 @@ struct MachineRules {
     checkStale(step)
     checkFrames(step)
     checkHints(step)
+    if !isRefused, goodSince.values.contains(where: { now >= $0 + policy.reconnect.stabilityWindow }) { freshAsks = 0 }
     observe(step)
     for effect in effects {
       observe(effect, step)
       if case .cancel(let token) = effect { stale.insert(token) }
     }
+    observeGood(step)
     checkTransport(step)
     checkTopics(step)
     checkDelays(step)
@@ -148,6 +152,15 @@ struct MachineRules {
     }
   }
 
+  private mutating func observeGood(_ step: Step) {
+    let joined = step.after.topics.filter { $0.state == .joined }.map(\.topic.wireName)
+    goodSince = goodSince.filter { joined.contains($0.key) }
+    for topic in joined where goodSince[topic] == nil { goodSince[topic] = step.now }
+    for case .send(_, let frame) in step.effects where frame.event == "access_token" {
+      goodSince[frame.topic] = step.now
+    }
+  }
+
   private mutating func observe(_ event: TransportEvent, _ step: Step) {
     switch event {
     case .opened: if !isClosing { isOpen = true }
@@ -185,8 +198,6 @@ struct MachineRules {
     if frame.replyStatus == "ok" {
       unrung[topic] = step.now
       standing[topic] = ref
-      isRefused = false
-      freshAsks = 0
     } else if policy.usesCredentials, joinTokens[ref] == tokenNumber,
       step.after.topics.first(where: { $0.topic.wireName == topic })?.lastFailure?.failureClass == .auth
     {

@@ -31,7 +31,8 @@ struct CanonicalState: Hashable {
     ),
     (
       Channel(MachineDriver.topic("a")),
-      ["topic", "subscribers", "phase", "failedJoins", "streak", "lastFailure", "notice", "tokenSerial"], []
+      ["topic", "subscribers", "phase", "failedJoins", "streak", "lastFailure", "notice", "tokenSerial", "tokenSince"],
+      []
     ),
     (
       Credentials(required: true),
@@ -44,7 +45,7 @@ struct CanonicalState: Hashable {
     // A few steps cannot spend the budget.
     (ReconnectSchedule(), ["streak", "serverErrors", "notBefore"], ["attempts"]),
     // The round trip is for people.
-    (Heartbeat(), ["pendingRef", "oldest", "lastReceived"], ["pendingSentAt", "lastRoundTrip"]),
+    (Heartbeat(), ["pendingRef", "oldest", "lastReceived", "lastSent"], ["pendingSentAt", "lastRoundTrip"]),
     (ServerQueue(), ["entries"], []),
     (RingCollector(), ["topics"], ["receivedAt"]),
   ]
@@ -54,6 +55,7 @@ private struct Writer {
   let now: UInt64
   let current: TransportID?
   var bytes: [UInt8] = []
+  private let policy = ConnectionPolicy()
   private var references: [String: Int] = [:]
 
   init(now: UInt64, current: TransportID?) {
@@ -79,6 +81,11 @@ private struct Writer {
   private mutating func write(time: UInt64?) {
     guard let time, time > 0 else { return write(Int.max) }
     write((Int(time) - Int(now)) / 1_000_000)
+  }
+
+  /// Nil for a moment that is as good as any earlier one.
+  private func recent(_ time: UInt64?, within window: UInt64) -> UInt64? {
+    time.flatMap { now < $0 + window ? $0 : nil }
   }
 
   private mutating func write(reference: String?) {
@@ -130,6 +137,7 @@ private struct Writer {
     write(time: machine.heartbeat.oldest?.sentAt)
     write(time: machine.heartbeat.oldest?.answerBy)
     write(time: machine.heartbeat.lastReceived)
+    write(time: recent(machine.heartbeat.lastSent, within: policy.heartbeat.probeSpacing))
     for entry in machine.serverQueue.entries {
       write(reference: entry.joinRef)
       write(reference: entry.leaveRef)
@@ -170,6 +178,8 @@ private struct Writer {
     write(channel.lastFailure)
     write(channel.notice?.report)
     write(serial - channel.tokenSerial)
+    // Only while it shows less than a token that is good, and only of a joined channel.
+    write(time: channel.isJoined ? recent(channel.tokenSince, within: policy.reconnect.stabilityWindow) : nil)
   }
 
   private mutating func write(_ credentials: Credentials) {
@@ -241,6 +251,10 @@ private struct Writer {
     write(time: rules.busyUntil)
     write(time: rules.settledSince)
     write(rules.freshAsks)
+    for (topic, since) in rules.goodSince.sorted(by: { $0.key < $1.key }) {
+      write(text: topic)
+      write(time: recent(since, within: policy.reconnect.stabilityWindow))
+    }
     write(text: rules.token)
   }
 }

@@ -25,8 +25,10 @@ struct Channel: Sendable {
   var lastFailure: FailureReport?
   /// What a `system` message said about the end that will follow.
   var notice: RefusalTables.ChannelRefusal?
-  /// Number of the token the current join was sent with.
+  /// Number of the token the current join was sent with, or that was pushed since.
   var tokenSerial = 0
+  /// Since when the channel has stood with that token, while it is joined.
+  var tokenSince: UInt64 = 0
 
   init(_ topic: ChannelTopic) {
     self.topic = topic

@@ -61,10 +61,10 @@ struct Credentials: Sendable {
     if serial == self.serial { refusedSerial = serial }
   }
 
+  /// The token of that serial was good for a while. An accepted join alone shows nothing: the server may end the channel
+  /// with the next breath.
   mutating func proved(_ serial: Int) {
-    guard serial == self.serial else { return }
-    freshAsked = false
-    refusedSerial = nil
+    if serial == self.serial, !isRefused { freshAsked = false }
   }
 
   /// Whether fresh ones may be asked for; true once until a token proves good.

@@ -3,6 +3,8 @@ struct Heartbeat: Sendable {
   /// Reference of the newest unanswered heartbeat; an answer to an older one does not count.
   private(set) var pendingRef: String?
   private var pendingSentAt: UInt64 = 0
+  /// When the newest one was sent on this connection.
+  private(set) var lastSent: UInt64?
   /// Of the newest one that was answered, on any connection.
   private(set) var lastRoundTrip: UInt64?
   /// When the oldest unanswered one was sent, and when it must be answered if the server is not busy with joins.
@@ -22,6 +24,7 @@ struct Heartbeat: Sendable {
   mutating func sent(ref: String, at now: UInt64, within deadline: UInt64) {
     pendingRef = ref
     pendingSentAt = now
+    lastSent = now
     if oldest == nil { oldest = (now, now + deadline) }
   }
 
