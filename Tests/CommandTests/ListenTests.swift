@@ -1,5 +1,7 @@
 import Glibc
 import HostKit
+import LocalStack
+import SyncServer
 import Testing
 
 @Suite struct ListenTests {
@@ -119,6 +121,47 @@ import Testing
         .ending()
       #expect(ending.code == code.rawValue, "\(ending.errors)")
       #expect(ending.errors.contains { $0.hasPrefix("kizuna-doorbell: ") })
+    }
+  }
+
+  /// What no other user or token would change is a matter of configuration.
+  @Test func aProjectWithPrivateChannelsOnlyRefusesPublicOnes() async throws {
+    var options = LocalStack.Options()
+    options.realtime.privateOnly = true
+    let stack = try await LocalStack.start(
+      LocalStackConfiguration(
+        tables: ["todos": SyncTable(bucketColumn: "owner_id")], users: [.init(email: "ann@example.com", password: "pw")]
+      ),
+      options: options)
+    do {
+      let ending = await
+        (try ChildProcess(
+          executable: Binaries.doorbell,
+          arguments: [
+            "listen", "--url", stack.url, "--publishable-key", stack.publishableKey, "--table", "todos", "--public",
+            "--log-level", "error",
+          ])).ending()
+      #expect(ending.code == ExitCode.configuration.rawValue, "\(ending.errors)")
+      #expect(ending.errors.first?.contains("leave --public away") == true, "\(ending.errors)")
+      try await stack.stop()
+    } catch {
+      try await stack.stop()
+      throw error
+    }
+  }
+
+  @Test func authoritiesThatAreNoneAreToldAtOnce() async throws {
+    try await Scratch.with { scratch in
+      let file = try scratch.write("ca.pem", "not a certificate\n")
+      let ending = await
+        (try ChildProcess(
+          executable: Binaries.doorbell,
+          arguments: [
+            "listen", "--url", "https://example.invalid", "--publishable-key", "k", "--table", "todos",
+            "--authority-file", file,
+          ])).ending()
+      #expect(ending.code == ExitCode.usage.rawValue, "\(ending.errors)")
+      #expect(ending.errors.first?.contains("holds no certificate in PEM form") == true, "\(ending.errors)")
     }
   }
 

@@ -8,6 +8,10 @@ enum NetworkVerdict {
   ///   - environment: the process's variables.
   static func proxies(_ targets: [(name: String, server: ServerURL)], environment: [String: String]) -> [Finding] {
     let rule = ProxyRule(environment: environment)
+    // Nothing goes around a proxy that is asked for.
+    if let problem = targets.lazy.compactMap({ rule.problem(for: $0.server) }).first {
+      return [.failed(.proxy, .configuration, sentence: problem, otherwise: "correct or unset the variable")]
+    }
     let ways = targets.map { target in
       "\(target.name) \(rule.proxy(for: target.server).map { "through \($0.address)" } ?? "directly")"
     }

@@ -33,6 +33,9 @@ enum RealtimeVerdict {
     }
     let (exit, remedy): (ExitCode, String) =
       switch failure.failureClass {
+      case .transient where check == .realtime && (failure.isUnknown || failure.status == nil):
+        // Before it was a WebSocket, most often something else answers, or nothing does.
+        (.unreachable, "check url and realtimeURL, the proxy and the certificate; if they are right, try again")
       case .transient: (.unreachable, "try again; if it stays so, see the server's log")
       case .limit: (.unreachable, "try again later, or raise the project's Realtime limits")
       case .auth where check == .realtime:

@@ -80,19 +80,22 @@ public actor Gateway {
     self.session = session
     self.connection = connection
     client = signedIn.client
-    let busy = BusyRetry(clock: parts.clock)
-    self.busy = busy
     let pacer = Locked(RunPacer(configuration.runPacing))
-    scheduler = KizunaSyncScheduler(
-      clock: parts.clock, client: signedIn.client, pollInterval: configuration.pollInterval.inSeconds,
-      pathMonitor: parts.pathMonitor?(),
-      foregroundSource: resume,
-      realtime: RealtimeDoorbell(
+    let doorbell = PacedDoorbell(
+      RealtimeDoorbell(
         connection, log: log,
         onRing: { ring in
           pacer.withLock { $0.rang() }
           journal.rang(ring)
-        }),
+        }), clock: parts.clock)
+    signedIn.http.onAnswer { [weak doorbell] in doorbell?.answered($0, $1) }
+    let busy = BusyRetry(clock: parts.clock)
+    self.busy = busy
+    scheduler = KizunaSyncScheduler(
+      clock: parts.clock, client: signedIn.client, pollInterval: configuration.pollInterval.inSeconds,
+      pathMonitor: parts.pathMonitor?(),
+      foregroundSource: resume,
+      realtime: doorbell,
       realtimeTables: configuration.tables.keys.sorted(),
       refreshSession: {
         do throws(GatewayError) {
@@ -178,12 +181,17 @@ public actor Gateway {
   public nonisolated func wake() {
     log.info("gateway.woken")
     connection.hint(.manual)
-    guard session.failure != nil else { return run() }
+    guard session.failure != nil || hasTokenFile else { return run() }
     Task { [self] in
-      // First: a run that meets a session in its pause would only be told so.
+      // First: a run that meets a session in its pause would only be told so, and one with an old token refused.
       await session.retryNow(afterRefusal: true)
       run()
     }
+  }
+
+  private nonisolated var hasTokenFile: Bool {
+    guard case .accessToken(let secret) = configuration.session, case .file = secret.source else { return false }
+    return true
   }
 
   private nonisolated func run() {
@@ -202,8 +210,7 @@ public actor Gateway {
       endings.end(
         GatewayError(error.code == ErrorCode.storeUnavailable.rawValue ? .locked : .database, error.message))
     }
-    guard case .accessToken(let secret) = configuration.session else { return }
-    if case .file = secret.source { return }
+    guard case .accessToken = configuration.session, !hasTokenFile else { return }
     endings.keep(
       session.onToken { [session, endings] token in
         if token == nil { endings.end(session.failure.map(GatewayError.init) ?? Self.tokenOver) }

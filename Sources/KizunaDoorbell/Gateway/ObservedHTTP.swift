@@ -36,6 +36,7 @@ package final class ObservedHTTP: HTTPTransport {
   private let latest = Locked<Exchange?>(nil)
   private let accepted = Locked(false)
   private let dateListener = Locked<(@Sendable (Int64) -> Void)?>(nil)
+  private let listener = Locked<(@Sendable (_ function: String, HTTPResponse) -> Void)?>(nil)
 
   package init(_ inner: any HTTPTransport) {
     self.inner = inner
@@ -60,6 +61,11 @@ package final class ObservedHTTP: HTTPTransport {
     latest.withLock { $0 = nil }
   }
 
+  /// Calls `listener` with every answer to a call, before whoever asked gets it; must be short.
+  package func onAnswer(_ listener: @escaping @Sendable (_ function: String, HTTPResponse) -> Void) {
+    self.listener.withLock { $0 = listener }
+  }
+
   package nonisolated(nonsending) func send(_ request: HTTPRequest) async throws -> HTTPResponse {
     guard let function = Self.function(of: request.url) else { return try await inner.send(request) }
     do {
@@ -73,6 +79,7 @@ package final class ObservedHTTP: HTTPTransport {
           outcome: .answered(status: answer.status, code: answer.code), refusal: answer.refusal,
           isForeign: (200..<300).contains(response.status) && !Self.beginsAsObject(response.body),
           requestBytes: request.body?.count ?? 0))
+      listener.withLock { $0 }?(function, response)
       return response
     } catch {
       if let error = error as? HTTPError {

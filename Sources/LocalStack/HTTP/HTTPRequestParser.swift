@@ -74,7 +74,7 @@ struct HTTPRequestParser {
         guard let size = Int(String(decoding: digits, as: UTF8.self).trimmed, radix: 16), size >= 0 else {
           throw Refusal(status: 400)
         }
-        guard request.body.count + size <= Self.maximumBodyBytes else { throw Refusal(status: 413) }
+        guard size <= Self.maximumBodyBytes - request.body.count else { throw Refusal(status: 413) }
         state = size == 0 ? .trailer : .chunk(remaining: size)
       case .chunk(let remaining):
         let taken = take(remaining)

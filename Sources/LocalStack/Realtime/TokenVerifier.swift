@@ -80,6 +80,6 @@ struct AcceptedToken: Equatable {
 
   func expiry(wallMilliseconds: Int64) -> TokenRefusal? {
     let late = Double(wallMilliseconds) / 1_000 - expiresAt
-    return late >= 0 ? .expired(secondsAgo: Int64(late)) : nil
+    return late >= 0 ? .expired(secondsAgo: Int64(exactly: late.rounded(.down)) ?? .max) : nil
   }
 }

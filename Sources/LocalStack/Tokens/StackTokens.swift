@@ -61,7 +61,7 @@ public struct StackTokens: Sendable {
     }
     if let issued = claims["iat"] {
       // PostgREST allows clocks to differ by 30 seconds.
-      guard let issued = issued.numberValue?.double, issued <= Double(now + 30) else { throw .badClaims }
+      guard let issued = issued.numberValue?.double, issued <= Double(now) + 30 else { throw .badClaims }
     }
     return claims
   }

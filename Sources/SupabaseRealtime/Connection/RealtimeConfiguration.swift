@@ -65,7 +65,8 @@ public struct RealtimeConfiguration: Sendable {
     let version = "vsn=\(version.rawValue)"
     var request = RealtimeTransportRequest(
       url: "\(address)\(separator)apikey=\(PercentCoding.encode(apiKey))&\(version)",
-      handshakeTimeout: policy.handshakeDeadline, closeTimeout: policy.closeDeadline * 2 / 3,
+      handshakeTimeout: policy.handshakeDeadline - min(policy.handshakeMargin, policy.handshakeDeadline / 2),
+      closeTimeout: policy.closeDeadline * 2 / 3,
       maximumMessageBytes: maximumMessageBytes)
     let authority = endpoint.url.isSecure ? "wss://\(endpoint.url.authority)" : "ws://\(endpoint.url.authority)"
     if request.url.utf8.count - authority.utf8.count > Self.maximumTargetBytes {

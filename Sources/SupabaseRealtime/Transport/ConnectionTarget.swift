@@ -25,9 +25,9 @@ struct ConnectionTarget: Sendable {
   private static func proxy(
     for url: WebSocketURL, _ request: RealtimeTransportRequest, _ proxies: ProxyRule
   ) throws(RealtimeTransportFailure) -> ProxyServer? {
-    guard let server = try? ServerURL(request.url, for: .webSocket), let proxy = proxies.proxy(for: server) else {
-      return nil
-    }
+    guard let server = try? ServerURL(request.url, for: .webSocket) else { return nil }
+    if let problem = proxies.problem(for: server) { throw RealtimeTransportFailure(.invalidURL, problem) }
+    guard let proxy = proxies.proxy(for: server) else { return nil }
     guard proxy.scheme == .http else {
       throw RealtimeTransportFailure(
         .proxy, "WebSockets go through plain HTTP proxies only; \(proxy.address) is another kind.")

@@ -229,10 +229,10 @@ final class LwsClientConnection: RealtimeTransportConnection, @unchecked Sendabl
       record.peerClose = AttemptRecord.Close(code: nil, reason: "")
       return
     }
-    var code = UInt16(payload[0]) << 8 | UInt16(payload[1])
-    // libwebsockets 4.1 rewrites 1012 to 1015 into 1002 before it tells us. A true 1002 would mean that it framed our
-    // messages wrongly; 1012 is what a Realtime server sends whenever it is deployed (Realtime wire contract §12).
-    if code == 1002 { code = 1012 }
+    // libwebsockets 4.1 rewrites 1012, which a Realtime server sends whenever it is deployed, and every code that is
+    // none into 1002 before it tells us. So what was meant is not known.
+    let told = UInt16(payload[0]) << 8 | UInt16(payload[1])
+    let code = told == 1002 ? nil : told
     record.peerClose = AttemptRecord.Close(
       code: code, reason: String(decoding: payload.dropFirst(2), as: UTF8.self))
   }

@@ -74,11 +74,22 @@ struct ProxyAnswer {
     return status
   }
 
+  /// Split at the commas outside of quoted strings, in which a backslash takes the next character along.
+  private static func challenges(_ text: Substring) -> [Substring] {
+    var isQuoted = false
+    var isEscaped = false
+    return text.split { character in
+      defer { isEscaped = isQuoted && !isEscaped && character == "\\" }
+      if character == "\"", !isEscaped { isQuoted.toggle() }
+      return character == "," && !isQuoted
+    }
+  }
+
   /// Of the headers only the ways to sign in matter: the first word of each, of which a line may hold several.
   private mutating func addHeader(_ text: String) {
     let header = text.lowercased()
     guard header.hasPrefix("proxy-authenticate:") else { return }
-    for challenge in header.drop(while: { $0 != ":" }).dropFirst().split(separator: ",") {
+    for challenge in Self.challenges(header.drop(while: { $0 != ":" }).dropFirst()) {
       if let way = challenge.split(whereSeparator: { $0 == " " || $0 == "\t" }).first { waysToSignIn.append(way) }
     }
   }

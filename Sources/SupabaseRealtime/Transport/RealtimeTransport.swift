@@ -73,7 +73,8 @@ public enum RealtimeTransportEvent: Sendable, Hashable {
   case refused(status: Int, retryAfterSeconds: Int?, body: String?)
   /// The attempt or the connection ended without a close frame. Final.
   case failed(RealtimeTransportFailure)
-  /// A close frame came, or the close we asked for is done. Final.
+  /// A close frame came, or the close we asked for is done. Final. The code is nil where the frame had none, and where
+  /// the transport cannot tell it.
   case closed(code: UInt16?, reason: String)
 }
 

@@ -89,8 +89,12 @@ struct ListenTarget {
     _ arguments: Arguments, _ configuration: GatewayConfiguration?
   ) throws(UsageError) -> String? {
     guard let file = arguments.value("authority-file") else { return configuration?.authorityFile }
-    do throws(HostFileError) { _ = try HostFile.read(file) } catch {
+    let bytes: [UInt8]
+    do throws(HostFileError) { bytes = try HostFile.read(file) } catch {
       throw UsageError("--authority-file: \(error.description)")
+    }
+    guard String(decoding: bytes, as: UTF8.self).contains("-----BEGIN ") else {
+      throw UsageError("--authority-file: \"\(file)\" holds no certificate in PEM form")
     }
     return file
   }

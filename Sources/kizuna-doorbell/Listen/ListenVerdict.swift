@@ -32,10 +32,19 @@ enum ListenVerdict {
       if case .denied = topic.state { topic.lastFailure } else { nil }
     }
     guard !status.topics.isEmpty, refusals.count == status.topics.count, let first = refusals.first else { return nil }
+    if let mistake = refusals.first(where: { $0.failureClass == .config }) { return misconfigured(mistake) }
     return CommandFailure(
       .authentication,
       "the server does not let this user join: \(first); see that the access token is the one of a user who may, "
         + "or give --public for channels that need none")
+  }
+
+  /// What no other user or token would change.
+  private static func misconfigured(_ report: FailureReport) -> CommandFailure {
+    let remedy =
+      report.text.hasPrefix("PrivateOnly") || report.text.contains("only allows private channels")
+      ? "leave --public away" : "see the project's settings, and the address and key given"
+    return CommandFailure(.configuration, "the server cannot be used as configured: \(report); \(remedy)")
   }
 
   /// The key opens the connection; the token goes with each join. So what was refused says which of them it was.

@@ -89,6 +89,7 @@ import Testing
     ("GET / HTTP/1.1\r\na: \(String(repeating: "x", count: 4_097))\r\n\r\n", 431),
     ("POST / HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n", 400),
     ("POST / HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\nFFFFFFF\r\n", 413),
+    ("POST / HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n3\r\nabc\r\n7FFFFFFFFFFFFFFF\r\n", 413),
   ])
   func whatIsNoRequestIsRefused(text: String, status: Int) {
     #expect(throws: HTTPRequestParser.Refusal(status: status)) { try events(text) }

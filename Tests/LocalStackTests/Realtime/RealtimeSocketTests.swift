@@ -44,6 +44,10 @@ import Testing
         "InvalidJWTToken: Token has expired 10 seconds ago"
       ),
       (
+        "realtime:a", false, PlainVerifier.token(exp: .min),
+        "InvalidJWTToken: Token has expired \(Int64.max) seconds ago"
+      ),
+      (
         "realtime:a", true, PlainVerifier.token(exp: nil),
         "InvalidJWTToken: Fields `role` and `exp` are required in JWT"
       ),

@@ -14,6 +14,14 @@ import Testing
     #expect(local.request().headers.isEmpty)
   }
 
+  /// The transport knows who was silent, so it must be the first to say so.
+  @Test(arguments: [(15.0, 14.0), (90.0, 89.0), (1.0, 0.5), (0.0, 0.0)])
+  func theTransportGivesUpBeforeTheMachine(deadline: Double, transport: Double) throws {
+    var configuration = RealtimeConfiguration(url: try ServerURL("https://abc.supabase.co"), apiKey: "k")
+    configuration.policy.handshakeDeadline = .seconds(deadline)
+    #expect(configuration.request().handshakeTimeout == .seconds(transport))
+  }
+
   @Test func anAddressOfItsOwnIsTakenAsItIs() throws {
     let plain = try ServerURL("ws://localhost:4000/socket/websocket", for: .webSocket)
     #expect(

@@ -172,7 +172,7 @@ struct LibwebsocketsTransportTests {
     _ = await probe.rest()
   }
 
-  @Test(arguments: [nil, 1000, 1001, 1011, 1012, 4001] as [UInt16?])
+  @Test(arguments: [nil, 999, 1000, 1001, 1011, 1012, 4001] as [UInt16?])
   func aCloseOfThePeerIsReported(code: UInt16?) async {
     let server = RawServer { peer in
       peer.acceptUpgrade()
@@ -181,7 +181,9 @@ struct LibwebsocketsTransportTests {
       peer.drain()
     }
     let probe = TransportProbe(server.url)
-    #expect(await probe.rest() == [.opened, .closed(code: code, reason: code == nil ? "" : "bye")])
+    // libwebsockets does not tell 1012, nor what is no code.
+    let told = code == 1012 || code == 999 ? nil : code
+    #expect(await probe.rest() == [.opened, .closed(code: told, reason: code == nil ? "" : "bye")])
   }
 
   @Test func anEndWithoutACloseFrameIsALostConnection() async {

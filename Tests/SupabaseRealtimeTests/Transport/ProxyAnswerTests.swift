@@ -27,6 +27,12 @@ import Testing
       "HTTP/1.1 407 No\r\nProxy-Authenticate: NTLM\r\nProxy-Authenticate: Digest realm=a\r\n\r\n", nil,
       refused(407, takesBasic: false)
     ),
+    (
+      "HTTP/1.1 407 No\r\nProxy-Authenticate: Digest realm=\"a, basic\"\r\n\r\n", nil, refused(407, takesBasic: false)
+    ),
+    (
+      "HTTP/1.1 407 No\r\nProxy-Authenticate: NTLM realm=\"a\\\", b\", Basic realm=\"c, d\"\r\n\r\n", nil, refused(407)
+    ),
     ("SSH-2.0-OpenSSH_9.2\r\n", 1, .notHTTP), ("\r\n", 1, .notHTTP), ("\u{15}\u{3}", 1, .notHTTP),
     ("HTTP/2 200\r\n\r\n", 6, .notHTTP), ("http/1.1 200 OK\r\n\r\n", 1, .notHTTP),
     ("HTTP/1.1\r\n", nil, .notHTTP), ("HTTP/1.1 20\r\n", nil, .notHTTP), ("HTTP/1.1 2000 OK\r\n", nil, .notHTTP),
