@@ -5,7 +5,6 @@
 BUILD_PACKAGES=(libsqlite3-dev libcurl4-openssl-dev libwebsockets-dev)
 DEMO_PACKAGES=(sqlite3 curl)
 POSTGRES_PACKAGES=(libpq-dev postgresql)
-SERVER_PACKAGES=(postgresql)
 INTEROP_PACKAGES=(python3 python3-venv)
 
 install_packages() {
@@ -38,6 +37,15 @@ need_swift() {
   return 1
 }
 
+# Sets `traits` to those that debug builds are made with, all with the same, so that nothing is built twice: with a
+# PostgreSQL behind the development server where libpq is there.
+debug_traits() {
+  traits=()
+  if dpkg-query --show --showformat='${db:Status-Abbrev}' libpq-dev 2>/dev/null | grep -q '^ii'; then
+    traits=(--traits Postgres)
+  fi
+}
+
 # build_products release|debug name…   builds executables and sets `bin` to where they are. A release carries the Swift
 # runtime with it, as the README builds it: one file to copy, and less memory.
 build_products() {
@@ -45,6 +53,10 @@ build_products() {
   [[ $1 == release ]] && flags+=(--static-swift-stdlib)
   # shellcheck disable=SC2206  # several flags in one variable
   flags+=(${SWIFT_FLAGS:-})
+  if [[ $1 == debug ]]; then
+    debug_traits
+    flags+=("${traits[@]}")
+  fi
   shift
   for name in "$@"; do
     swift build "${flags[@]}" --product "$name" || return 1

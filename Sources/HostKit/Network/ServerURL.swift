@@ -34,10 +34,6 @@ public struct ServerURL: Sendable, Hashable, CustomStringConvertible {
     default: throw ServerURLError("the server address must start with \(use == .http ? "https" : "wss")://")
     }
     (host, port) = try Self.splitAuthority(parts.authority, defaultPort: isSecure ? 443 : 80)
-    if use == .webSocket, isSecure, host.contains(":") {
-      // libwebsockets takes the name to verify from the Host line up to the first colon.
-      throw ServerURLError("the server address of a wss:// connection needs a host name or an IPv4 address")
-    }
     if parts.rest.contains("#") { throw ServerURLError("the server address must not hold a '#'") }
     let rest = parts.rest.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
     var path = rest.first.map(String.init) ?? ""

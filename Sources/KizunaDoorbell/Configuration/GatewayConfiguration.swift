@@ -83,6 +83,11 @@ extension GatewayConfiguration {
   private static func decode(_ root: ConfigurationObject) -> GatewayConfiguration? {
     let url = root.serverURL("url", required: "the project's address, for example \"https://<ref>.supabase.co\"")
     let realtimeURL = root.serverURL("realtimeURL", for: .webSocket)
+    if let address = realtimeURL ?? url, address.isSecure, address.host.contains(":") {
+      // libwebsockets takes the name to verify from the Host line up to the first colon.
+      root.problem(
+        realtimeURL == nil ? "url" : "realtimeURL", "an encrypted WebSocket needs a host name or an IPv4 address")
+    }
     let key = root.secret(
       "publishableKey", form: .token, required: "the project's publishable (anon) key", isPublic: true)
     let database = root.path("database", required: "the path of the SQLite file")

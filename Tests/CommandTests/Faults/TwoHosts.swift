@@ -36,7 +36,8 @@ struct TwoHosts: Sendable {
 
     var isDelivered: Bool {
       get throws {
-        try number("SELECT count(*) FROM _kizunasync_outbox") == 0 && number(Self.unharvested) == 0
+        // In the order in which a write goes, so that none is missed between the two looks.
+        try number(Self.unharvested) == 0 && number("SELECT count(*) FROM _kizunasync_outbox") == 0
       }
     }
   }
