@@ -86,15 +86,18 @@ public struct HTTPError: Error, Hashable, Sendable, CustomStringConvertible, Cus
   public let message: String
   /// How an answer that is too long begins, if that was asked for. Never shown: it may hold rows.
   package let head: [UInt8]
+  /// The time was up with the connection standing: something smaller may get through in it.
+  package let isTooSlow: Bool
 
   public init(_ kind: Kind, _ message: String) {
     self.init(kind, message, head: [])
   }
 
-  package init(_ kind: Kind, _ message: String, head: [UInt8]) {
+  package init(_ kind: Kind, _ message: String, head: [UInt8] = [], isTooSlow: Bool = false) {
     self.kind = kind
     self.message = message
     self.head = head
+    self.isTooSlow = isTooSlow
   }
 
   public var description: String { message }

@@ -34,10 +34,47 @@ import Testing
         let summary = try JSONValue(parsing: ending.output.joined())
         #expect(summary["ok"] == false)
         #expect(summary["rejected"] == 1)
-        // It was journalled; a sync that has nothing new to report is fine again.
-        #expect(try await Binaries.doorbell("sync", "--config", file).code == ExitCode.ok.rawValue)
+        // It is held until somebody decides.
+        let later = try await Binaries.doorbell("sync", "--config", file)
+        #expect(later.code == ExitCode.workLeft.rawValue)
+        let again = try JSONValue(parsing: later.output.joined())
+        #expect(again["ok"] == false && again["rejected"] == 0 && again["rejections"] == 1)
+        #expect(later.errors.contains { $0.contains("outbox list") }, "\(later.errors)")
         let status = try await Binaries.doorbell("status", "--config", file, "--json")
         #expect(try JSONValue(parsing: status.output.joined())["rejections"] == 1)
+        #expect(
+          try await Binaries.doorbell("outbox", "discard", "--all", "--config", file).code == ExitCode.ok.rawValue)
+        #expect(try await Binaries.doorbell("sync", "--config", file).code == ExitCode.ok.rawValue)
+      }
+    }
+  }
+
+  /// Each leaves something for somebody to do, and says so, whoever did the sync.
+  @Test(
+    arguments: [
+      "UPDATE todos SET title = CAST(x'c328' AS TEXT)",
+      "INSERT INTO _kizunasync_parked VALUES ('todos', 'p', '{}', 'UNIQUE constraint failed')",
+    ], [false, true])
+  func saysThatWorkIsLeft(script: String, isBesideRun: Bool) async throws {
+    try await Stack.with { stack in
+      try await Scratch.with { scratch in
+        let database = scratch.path + "/a.db"
+        let file = try scratch.write("a.json", stack.configuration(database: database))
+        #expect(try await Binaries.doorbell("sync", "--config", file).code == ExitCode.ok.rawValue)
+        try PlainSQL.run(database, "INSERT INTO todos(title) VALUES ('x')")
+        #expect(try await Binaries.doorbell("sync", "--config", file).code == ExitCode.ok.rawValue)
+        func check() async throws {
+          try PlainSQL.run(database, script)
+          let ending = try await Binaries.doorbell("sync", "--config", file)
+          #expect(ending.code == ExitCode.workLeft.rawValue, "\(ending.output)")
+          #expect(try JSONValue(parsing: ending.output.joined())["ok"] == false)
+          #expect(ending.errors.contains { $0.contains("outbox list") }, "\(ending.errors)")
+        }
+        if isBesideRun {
+          try await RunningGateway.with(configuration: file) { _ in try await check() }
+        } else {
+          try await check()
+        }
       }
     }
   }

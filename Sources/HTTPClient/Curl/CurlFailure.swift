@@ -54,7 +54,10 @@ struct CurlFailure {
   }
 
   private func timeoutError(host: String, peer: String) -> HTTPError {
-    if connected { return HTTPError(.timeout, "\(host) did not answer completely within \(Self.spelled(timeout))") }
+    if connected {
+      return HTTPError(
+        .timeout, "\(host) did not answer completely within \(Self.spelled(timeout))", isTooSlow: true)
+    }
     let limit = Self.spelled(min(timeout, connectTimeout))
     if !resolved { return HTTPError(.timeout, "the name of \(peer) could not be resolved within \(limit)") }
     return HTTPError(.timeout, "no connection to \(peer) within \(limit)")

@@ -51,6 +51,31 @@ enum ReplicaVerdict {
           remedy: "see which and why with kizuna-doorbell outbox list, and change the constraint or the row in its way")
       )
     }
+    for (table, count) in status.heldWrites.sorted(by: { $0.key < $1.key }) {
+      findings.append(
+        .warning(
+          .replica,
+          "\(Counted.of(count, "write")) of \(table) \(count == 1 ? "waits" : "wait"), which is not configured",
+          remedy: "configure it again, and they are sent; reset gives them up", for: table))
+    }
+    for (table, reason) in status.tablesSetAside.sorted(by: { $0.key < $1.key }) {
+      let parts = Finding.split(reason)
+      findings.append(
+        .warning(.replica, parts.text, remedy: parts.remedy ?? "change the table so that it can take rows", for: table))
+    }
+    for table in status.captureOff {
+      findings.append(
+        .warning(
+          .replica, "capture of \(table) is off, so no program can write to it",
+          remedy: "turn it on with kizuna-doorbell capture on", for: table))
+    }
+    for table in status.uncaptured where status.tablesSetAside[table] == nil {
+      findings.append(
+        .warning(
+          .replica, "triggers of \(table) are gone, so changes to it go unseen",
+          remedy: "run or sync once, which makes them again, reads the table from the server and queues what differs",
+          for: table))
+    }
     if let oldest = status.oldestWrite, now - oldest.at > patience {
       findings.append(
         .warning(
@@ -65,7 +90,7 @@ enum ReplicaVerdict {
           .replica, "the last run failed: \(error.code), \(parts.text)",
           remedy: parts.remedy ?? "sync again when all else is well"))
     }
-    let again = Set(status.missingTables + status.tablesToRead).sorted()
+    let again = Set(status.missingTables + status.tablesToRead).subtracting(status.tablesSetAside.keys).sorted()
     if !again.isEmpty {
       findings.append(
         .warning(

@@ -7,14 +7,24 @@ public struct SyncSummary: Sendable, Hashable {
   public var outboxDepth: Int
   /// Writes that it refused during this sync.
   public var rejected: Int
+  /// Refused writes that nobody has retried or discarded, those of earlier syncs included.
+  public var refused: Int { leftovers.refused }
+  /// Rows of the server that a constraint of the database refuses.
+  public var parkedRows: Int { leftovers.parkedRows }
+  /// Tables that cannot take rows as they are.
+  public var tablesSetAside: [String] { leftovers.tablesSetAside }
+  /// Writes, by table, of tables that are not configured.
+  public var heldWrites: [String: Int] { leftovers.heldWrites }
   public var cursor: String
   /// Why nothing was sent: `reset_required` or `identity_changed`.
   public var softBlock: String?
   /// Nanoseconds.
   public var duration: UInt64
 
-  /// Whether every write was delivered and nothing stands in the way of the next ones.
-  public var isDelivered: Bool { outboxDepth == 0 && rejected == 0 && softBlock == nil }
+  package var leftovers: SyncLeftovers
+
+  /// Whether every write was delivered, every row taken, and nothing stands in the way of the next ones.
+  public var isDelivered: Bool { outboxDepth == 0 && rejected == 0 && softBlock == nil && leftovers.isEmpty }
 }
 
 /// One push and pull, for hosts that synchronise now and then instead of all the time.
@@ -58,7 +68,7 @@ public enum SingleSync {
       let summary = SyncSummary(
         outboxDepth: try await client.outboxDepth(), rejected: refused.count, cursor: checkpoint.cursor,
         softBlock: checkpoint.softBlocked ? checkpoint.softBlockReason ?? "blocked" : nil,
-        duration: SystemClock.monotonic - started)
+        duration: SystemClock.monotonic - started, leftovers: try await client.leftovers())
       recorder.succeeded(startedAt: started, isBlocked: checkpoint.softBlocked)
       return summary
     } catch is CancellationError {

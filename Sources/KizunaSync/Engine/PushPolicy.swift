@@ -11,6 +11,10 @@ struct PushPolicy: Equatable {
   private(set) var bytes: Int?
   /// Set by a server that said how many writes are too many; held until the queue is empty.
   private var cap = largestSlice
+  /// How often a smaller request may follow at once in a run, after one that was too slow.
+  static let slowRequests = 3
+  /// Requests in a row that were too slow, in this run.
+  private var slow = 0
 
   enum Reaction: Equatable {
     /// The slice is smaller now; send again at once.
@@ -46,6 +50,12 @@ struct PushPolicy: Equatable {
     case .tooLarge where failure.isRequestTooLarge:
       // What is this small is refused for another reason, and whoever does so refuses everything.
       return size < RemoteFailure.surelySmall ? .fail : .giveUp(.tooLarge)
+    case .unreachable where failure.isTooSlow && !isGroup && count > 1:
+      slice = max(1, count / 2)
+      bytes = size / 2
+      // Each costs the whole time a request has, and a server that hangs answers none of them.
+      slow += 1
+      return slow > Self.slowRequests ? .fail : .resend
     case .permanent where !isGroup && count > 1:
       slice = 1
       return .resend
@@ -59,10 +69,16 @@ struct PushPolicy: Equatable {
   /// After an answer the slice grows again, so that one bad write does not make a request of each that follows.
   mutating func succeeded() {
     slice = min(cap, slice * 2)
+    slow = 0
+  }
+
+  /// A run begins. What was too slow in the last one is not sent again as it was.
+  mutating func begin() {
+    slow = 0
   }
 }
 
-/// The page size to ask for. Halved when a page was too large, doubled back by pages that were not.
+/// The page size to ask for. Halved when a page was too large or came too slowly, doubled back by pages that were not.
 struct PageLimit: Equatable {
   /// What the app configured; nil leaves it to the server.
   let configured: Int?
@@ -80,6 +96,19 @@ struct PageLimit: Equatable {
   /// A page of one row is asked for.
   var isSmallest: Bool { value == 1 }
 
+  /// Pages in a row that came too slowly, in this run.
+  private var slow = 0
+
+  /// A run begins.
+  mutating func begin() { slow = 0 }
+
+  /// A page did not come in the time a request has.
+  /// - Returns: whether to ask for a smaller one at once.
+  mutating func tooSlow() -> Bool {
+    slow += 1
+    return halve() && slow <= PushPolicy.slowRequests
+  }
+
   /// - Returns: false when a page of one row is too large already.
   mutating func halve() -> Bool {
     let current = value ?? Self.assumed
@@ -89,6 +118,7 @@ struct PageLimit: Equatable {
   }
 
   mutating func succeeded() {
+    slow = 0
     guard let current = reduced else { return }
     let next = current * 2
     reduced = next >= configured ?? Self.assumed ? nil : next

@@ -62,8 +62,10 @@ extension Replica {
       }
     }
     if verdict.isCopy {
+      let captured = (try? pendingJournalRows()) ?? 0
       log.warning(
-        "store.copied", ["reason": .string(verdict.sentence), "queued": .int((try? outboxDepth()) ?? 0)])
+        "store.copied",
+        ["reason": .string(verdict.sentence), "queued": .int(((try? outboxDepth()) ?? 0) + Int(captured))])
     }
     try renewInstance(file)
   }
@@ -92,10 +94,27 @@ extension Replica {
     try bareTransaction(sync: .normal, foreignKeys: false) { try database.setMeta(.lastSync, .integer(time)) }
   }
 
+  /// What was synced before is the former user's as well.
+  private func emptyTablesNotConfigured() throws {
+    let tables = try database.map(
+      "SELECT name FROM _kizunasync_tables t WHERE EXISTS (SELECT 1 FROM sqlite_schema s "
+        + "WHERE s.type = 'table' AND s.name = t.name COLLATE NOCASE)"
+    ) { $0.string(0) }
+    for table in tables where settings.tables[table] == nil {
+      do {
+        try database.savepoint { try database.run("DELETE FROM \(SQL.name(table))") }
+      } catch let error as SQLiteError where database.isInTransaction {
+        log.warning("store.table_not_emptied", ["table": .string(table), "reason": .string(error.message)])
+      }
+    }
+  }
+
   /// T6: an empty replica of nobody, with a new client id. The hybrid clock goes on, and journal numbers are not reused.
   func reset() throws {
     try transaction(sync: .full, applying: true) {
       for table in layouts.values { try database.run("DELETE FROM \(table.quoted)") }
+      try emptyTablesNotConfigured()
+      try database.run("DELETE FROM _kizunasync_capture WHERE seq < 0")
       for table in ["outbox", "image", "pages", "absent", "parked", "pushed", "rejections", "overwrites"] {
         try database.run("DELETE FROM \(Schema.prefix)\(table)")
       }
@@ -103,6 +122,7 @@ extension Replica {
         "DELETE FROM _kizunasync_meta WHERE key NOT IN "
           + "('hlc', 'harvested', 'version', 'instance', 'former_instance', 'machine') AND key NOT LIKE 'declared:%'")
       try database.setMeta(.clientID, .text(RandomUUID.make()))
+      try database.setMeta(.journal, .text(RandomUUID.make()))
       try raiseGeneration()
     }
   }

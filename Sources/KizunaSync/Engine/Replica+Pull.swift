@@ -93,6 +93,7 @@ extension Replica {
       }
       try database.run("INSERT INTO _kizunasync_pages(body) VALUES (?)", .blob(page.bytes))
       try database.setMeta(.pageCursor, .text(page.cursor))
+      try database.setMeta(.transferTrouble, .null)
     }
   }
 
@@ -108,6 +109,17 @@ extension Replica {
     try database.setMeta(.pageCursor, .null)
     try database.setMeta(.transferStarted, .null)
     try database.setMeta(.transferBuckets, .null)
+    try database.setMeta(.transferTrouble, .null)
+  }
+
+  /// An error of the server met the next page of an unfinished transfer.
+  /// - Returns: since when nothing else does, milliseconds since 1970; nil when no transfer is unfinished.
+  func troubleOfTransfer() throws -> Int64? {
+    guard try !database.meta(.pageCursor).isNull || isRehydrating() else { return nil }
+    if let since = try database.meta(.transferTrouble).integer { return since }
+    let now = clock.wallMilliseconds
+    try bareTransaction(sync: .normal, foreignKeys: false) { try database.setMeta(.transferTrouble, .integer(now)) }
+    return now
   }
 
   /// Calls `body` for each staged page, oldest first; one is in memory at a time.
@@ -149,7 +161,7 @@ extension Replica {
       try !isRehydrating(), try generation() == position.generation,
       try database.meta(.covered) == .text(position.buckets)
     else { return false }
-    return try !database.exists("SELECT 1 FROM _kizunasync_outbox WHERE state = 2 LIMIT 1")
+    return try acknowledgedRows(limit: 1).isEmpty
   }
 
   /// Makes a finished transfer visible: staged pages in order, then `last`, and the cursor, in one transaction.
@@ -196,10 +208,11 @@ extension Replica {
       applier.finish()
 
       // What was acknowledged is in the transfer, or was overtaken by what is.
-      let acknowledged = try database.map("SELECT DISTINCT tbl, pk FROM _kizunasync_outbox WHERE state = 2") {
-        RowID(table: $0.string(0), pk: $0.string(1))
+      let acknowledged = try acknowledgedRows()
+      if !acknowledged.isEmpty {
+        try database.run(
+          "DELETE FROM _kizunasync_outbox WHERE state = 2 AND \(HeldEntries(tables: tablesHeldInOutbox()).isOfOthers)")
       }
-      if !acknowledged.isEmpty { try database.run("DELETE FROM _kizunasync_outbox WHERE state = 2") }
       for id in applier.dirtyRows.union(acknowledged) { try settle(id.table, pk: id.pk) }
       try retryParked()
 
@@ -209,6 +222,15 @@ extension Replica {
       try clearStaging()
       return [.localChanged] + conflicts
     }
+  }
+
+  /// The rows of acknowledged writes. Of a table that is not configured no transfer tells.
+  private func acknowledgedRows(limit: Int = -1) throws -> [RowID] {
+    guard try database.exists("SELECT 1 FROM _kizunasync_outbox WHERE state = 2 LIMIT 1") else { return [] }
+    return try database.map(
+      "SELECT DISTINCT tbl, pk FROM _kizunasync_outbox WHERE state = 2 "
+        + "AND \(HeldEntries(tables: tablesHeldInOutbox()).isOfOthers) LIMIT \(limit)"
+    ) { RowID(table: $0.string(0), pk: $0.string(1)) }
   }
 
   // MARK: T5

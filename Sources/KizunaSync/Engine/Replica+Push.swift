@@ -13,28 +13,38 @@ extension Replica {
   /// Whether a push has anything to send. Reads only.
   func hasWork() throws -> Bool {
     try database.snapshot {
-      if try isHarvestPending() { return true }
-      return try database.exists("SELECT 1 FROM _kizunasync_outbox WHERE state < 2 LIMIT 1")
+      // What waits for its owner waits for a token, and a push says so.
+      if try isHarvestPending() || !isSignedIn && pendingJournalRows() > 0 && isOwnerAwaited() { return true }
+      guard try database.exists("SELECT 1 FROM _kizunasync_outbox WHERE state < 2 LIMIT 1") else { return false }
+      return try heldEntries().isEmpty || outboxDepth() > 0
     }
   }
 
   // MARK: T1
 
-  /// Takes the head of the queue: a whole group, or at most `limit` ungrouped entries. From here their bodies never
+  /// Takes the head of the queue, passing over what is held: a whole group, or at most `limit` ungrouped entries. From here their bodies never
   /// change. On disk before anything is sent, so that a power cut cannot make the queue forget what the server knows.
   /// - Parameter bytes: about what ungrouped entries may come to, unless it is one alone; nil for any size.
   func take(limit: Int, bytes: Int? = nil) throws -> Taken {
     try transaction(sync: .full) {
       var entries: [OutboxEntry] = []
       var size = 0
-      try database.forEachHead(OutboxEntry.selection + " WHERE state < 2 ORDER BY seq") { row in
+      var held = try heldEntries()
+      try database.forEachHead(OutboxEntry.selection + " WHERE state < 2 AND \(held.isOfOthers) ORDER BY seq") { row in
         let entry = try OutboxEntry(row)
+        if held.holds(RowID(table: entry.table, pk: entry.pk), group: entry.group) { return true }
         if let first = entries.first, first.group != entry.group { return false }
         size += entry.size
         if entry.group == nil, !entries.isEmpty, let bytes, size > bytes { return false }
         entries.append(entry)
-        return entry.group != nil || entries.count < limit
+        // Its other writes may stand further back, when a part of it was held.
+        return entry.group == nil && entries.count < limit
       }
+      if let group = entries.first?.group {
+        entries = try database.map(
+          OutboxEntry.selection + " WHERE state < 2 AND grp = ? ORDER BY seq", [.text(group)], OutboxEntry.init)
+      }
+      try stampLate(&entries)
       for index in entries.indices where entries[index].state == .queued {
         try database.run("UPDATE _kizunasync_outbox SET state = 1 WHERE seq = ?", .integer(entries[index].seq))
         entries[index].state = .sent
@@ -42,6 +52,16 @@ extension Replica {
       return Taken(
         entries: entries, generation: try generation(), lastMutationID: try database.meta(.lastMutationID).text,
         clientID: try clientID())
+    }
+  }
+
+  /// Gives a stamp to what was queued before its table was configured to want one.
+  private func stampLate(_ entries: inout [OutboxEntry]) throws {
+    for index in entries.indices where entries[index].state == .queued && entries[index].hlc == nil {
+      guard let config = settings.tables[entries[index].table], let stamp = try mintStamp(config) else { continue }
+      entries[index].hlc = stamp
+      try database.run(
+        "UPDATE _kizunasync_outbox SET hlc = ? WHERE seq = ?", .text(stamp), .integer(entries[index].seq))
     }
   }
 
@@ -197,10 +217,14 @@ extension Replica {
   }
 
   /// Remembers why the head was not taken, for those who look.
-  func noteFailure(_ taken: Taken, message: String) throws {
+  /// - Parameter isTrouble: the head itself may be to blame.
+  func noteFailure(_ taken: Taken, message: String, isTrouble: Bool) throws {
     guard let head = taken.entries.first else { return }
     try bareTransaction(sync: .normal, foreignKeys: false) {
       try countTry(head)
+      if try isTrouble && database.troubleOfHead(head.seq) == nil {
+        try database.setMeta(.headTrouble, .text("\(head.seq)|\(clock.wallMilliseconds)"))
+      }
       try database.run(
         "UPDATE _kizunasync_outbox SET error = ? WHERE seq = ?", .text(message), .integer(head.seq))
     }

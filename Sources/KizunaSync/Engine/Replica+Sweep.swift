@@ -22,6 +22,17 @@ extension Replica {
     }
   }
 
+  func isSweeping() throws -> Bool { try database.meta(.rehydrating) == Rehydration.sweep }
+
+  /// Puts the sweep off: transfers begin at the durable cursor again.
+  func giveUpSweep() throws {
+    try transaction {
+      guard try isSweeping() else { return }
+      try clearStaging()
+      try database.setMeta(.rehydrating, .null)
+    }
+  }
+
   func isSweepAsked() throws -> Bool { try !database.meta(.sweepAsked).isNull }
 
   /// Whether a row that a sweep did not find is left alone: what was changed here is not decided yet.

@@ -27,9 +27,12 @@ extension SyncEngine {
   /// - Returns: how many local changes turned up; nil when the server wants something else first.
   private func reread(_ position: Replica.RereadPosition) async throws -> Int? {
     guard let bucket = try buckets().first(where: { $0.table == position.table }) else { return nil }
-    try replica().clearReread()
-    var cursor = "0"
+    let known = rereading
+    rereading = nil
+    var reading = try Rereading(position, bucket, of: replica(), since: clock.now)
+    if let known, known.leads(to: reading) { reading = known } else { try replica().clearReread() }
     var progress = TransferProgress()
+    var cursor: String { reading.cursor }
     while true {
       try Task.checkCancellation()
       // Without the client's id: the server may note by it how far this client has come.
@@ -41,12 +44,17 @@ extension SyncEngine {
           checking: await call(
             "pull", body: request.body(), tables: [bucket.table], keepsHead: pageLimit.isSmallest
           ).body)
-      } catch let failure as RemoteFailure where failure.kind == .tooLarge {
+      } catch let failure as RemoteFailure where failure.kind == .tooLarge || failure.isTooSlow {
         // The same page again: to start over would lead back here for ever, since the limit grows on the way.
+        rereading = reading
         try askForLess(failure, tables: [position.table])
         continue
       } catch let failure as RemoteFailure {
+        if failure.kind != .permanent { rereading = reading }
         throw failed(failure)
+      } catch {
+        rereading = reading
+        throw error
       }
       pageLimit.succeeded()
       guard page.signal == nil else {
@@ -72,8 +80,33 @@ extension SyncEngine {
       } catch let fault as TransferProgress.Fault {
         throw failed(RemoteFailure(fault))
       }
-      cursor = page.cursor
+      reading.cursor = page.cursor
     }
+  }
+}
+
+/// How far the rows of one table have come that are read again alone. Its pages are in a temporary table of the replica.
+struct Rereading {
+  let table: String
+  private let generation: Int64
+  private let bucket: JSONValue
+  private let since: UInt64
+  /// The checkpoint, where local rows are to be compared: what a pull brought since must not be taken for changed here.
+  private let checkpoint: String?
+  var cursor = "0"
+
+  init(_ position: Replica.RereadPosition, _ bucket: PullRequest.Bucket, of replica: Replica, since: UInt64) throws {
+    table = position.table
+    generation = position.generation
+    self.bucket = PullRequest.json(bucket)
+    self.since = since
+    checkpoint = try replica.database.rereads()[table]?.keep == .changes ? replica.durableCursor() : nil
+  }
+
+  /// Whether its pages are the beginning of what is to be read now.
+  func leads(to other: Rereading) -> Bool {
+    table == other.table && generation == other.generation && bucket == other.bucket
+      && checkpoint == other.checkpoint && other.since - since < UInt64(Replica.longestTransfer) * 1_000_000
   }
 }
 

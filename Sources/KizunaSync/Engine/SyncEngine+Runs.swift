@@ -6,8 +6,9 @@ import HostKit
 extension SyncEngine {
   /// Requests of one push, against a queue that never ends.
   private static let maximumRounds = 100_000
-  /// After this long with nothing but error answers for the head of the queue, pulls go on without it.
-  private static let patience = UInt64.seconds(600)
+  /// After so many milliseconds with nothing but error answers for the head of the queue, pulls go on without it; and a
+  /// transfer that met nothing else is begun anew.
+  static let patience: Int64 = 600_000
 
   // MARK: Public runs
 
@@ -18,6 +19,8 @@ extension SyncEngine {
   func sync() async throws {
     try await exclusively { engine in
       engine.noticeFiles()
+      engine.pushPolicy.begin()
+      engine.pageLimit.begin()
       try await engine.describing {
         if !engine.isSweepDue, let ready = try engine.readyPull() {
           engine.pushPolicy = PushPolicy()
@@ -50,13 +53,19 @@ extension SyncEngine {
     }
   }
 
-  /// One pull request.
+  /// One pull request. Whoever pulls so begins anew after an error of any kind but an answer that is too large (Kizuna wire
+  /// contract §13.6); only a run keeps what it has.
   func pullOnce() async throws {
     try await exclusively { engine in
       try await engine.describing {
         guard try engine.isReadyToSync() else { return }
         var progress = TransferProgress()
-        _ = try await engine.pull(nil, &progress)
+        do {
+          _ = try await engine.pull(nil, &progress)
+        } catch let failure as RemoteFailure {
+          if failure.kind != .tooLarge { try engine.replica().dropStaging() }
+          throw failure
+        }
       }
     }
   }
@@ -101,7 +110,11 @@ extension SyncEngine {
       let replica = try replica()
       guard try replica.hasWork() else { break }
       let depth = try outboxDepth()
-      if depth == 0 { break }
+      if depth == 0 {
+        // What waits for its owner waits for a token.
+        if try replica.isOwnerAwaited() { try requireToken() }
+        break
+      }
       if let before, depth >= before { break }
       before = depth
       do {
@@ -129,8 +142,10 @@ extension SyncEngine {
           if cause.isRequestTooLarge {
             cause = failed(.refusedForNoSize(cause, function: "push", bytes: failure.bytes))
           }
-          try replica.noteFailure(failure.taken, message: cause.error.message)
-          if shouldPullAnyway(cause) { return cause }
+          let isAlone = failure.taken.entries.count == 1 || failure.taken.entries.first?.group != nil
+          try replica.noteFailure(
+            failure.taken, message: cause.error.message, isTrouble: cause.isAnswer || cause.isTooSlow && isAlone)
+          if try shouldPullAnyway(failure.taken) { return cause }
           throw cause
         }
       }
@@ -140,11 +155,12 @@ extension SyncEngine {
   }
 
   /// A server that answers the head of the queue with errors for too long must not keep the rows of everybody else away.
-  private func shouldPullAnyway(_ failure: RemoteFailure) -> Bool {
-    guard failure.isAnswer else { return false }
-    let since = answeredTroubleSince ?? clock.now
-    answeredTroubleSince = since
-    return clock.now - since >= Self.patience
+  /// Nor must a write that does not get through in the time a request has, though it goes alone.
+  private func shouldPullAnyway(_ taken: Replica.Taken) throws -> Bool {
+    guard let head = taken.entries.first, let since = try replica().database.troubleOfHead(head.seq) else {
+      return false
+    }
+    return clock.wallMilliseconds - since >= Self.patience
   }
 
   /// What was taken when a push failed.
@@ -186,7 +202,6 @@ extension SyncEngine {
       } catch let failure as RemoteFailure {
         throw failed(failure)
       }
-      answeredTroubleSince = nil
       pushPolicy.succeeded()
       try settle(reply, taken)
       committedAt = 0
@@ -232,21 +247,35 @@ extension SyncEngine {
   private func pullAll(first: ReadyPull? = nil) async throws {
     var ready = first
     var progress = TransferProgress()
+    var endOfSweep: RemoteFailure?
     while true {
       try Task.checkCancellation()
-      if ready == nil { guard try isReadyToSync() else { return } }
+      if ready == nil { guard try isReadyToSync() else { break } }
       defer { ready = nil }
       do {
-        guard try await pull(ready, &progress) else { return }
-      } catch let failure as RemoteFailure where failure.kind == .tooLarge {
-        try askForLess(failure, tables: buckets().map(\.table))
+        do {
+          guard try await pull(ready, &progress) else { break }
+        } catch let failure as RemoteFailure where failure.kind == .tooLarge || failure.isTooSlow {
+          try askForLess(failure, tables: buckets().map(\.table))
+        }
+      } catch let failure as RemoteFailure {
+        // A sweep is nobody's hurry: what is new comes without it.
+        guard endOfSweep == nil, try giveUpSweep(after: failure) else { throw failure }
+        endOfSweep = failure
+        progress = TransferProgress()
       }
     }
+    if let endOfSweep { throw endOfSweep }
   }
 
-  /// A page was too large: the next one is half as long.
-  /// - Throws: a failure that names the row, when the page had only one.
+  /// A page was too large, or too slow: the next one is half as long.
+  /// - Throws: a failure that names the row, when the page had only one; `failure` when it is too slow again and again.
   func askForLess(_ failure: RemoteFailure, tables: [String]) throws {
+    if failure.isTooSlow {
+      guard pageLimit.tooSlow() else { throw failed(failure) }
+      log.warning("sync.page_too_slow", ["limit": .int(pageLimit.value ?? 0)])
+      return
+    }
     if pageLimit.halve() {
       log.warning("sync.page_too_large", ["limit": .int(pageLimit.value ?? 0)])
       return
@@ -277,9 +306,7 @@ extension SyncEngine {
         "pull", body: request.body(), tables: buckets.map(\.table), keepsHead: pageLimit.isSmallest)
       page = try PullPage(checking: response.body)
     } catch let failure as RemoteFailure {
-      // What was staged may belong to a transfer the server has forgotten: start from the checkpoint again. A page that was
-      // too large says nothing of the kind, and to start again would lead to the same row for ever.
-      if failure.kind != .tooLarge { try self.replica().dropStaging() }
+      if try isTransferHopeless(after: failure) { try self.replica().dropStaging() }
       throw failed(failure)
     }
     pageLimit.succeeded()
@@ -294,6 +321,38 @@ extension SyncEngine {
     try report(.pull, response, rows: page.rowCount + page.tombstoneCount, hasMore: page.hasMore)
     try raiseForeignChanges()
     return goesOn
+  }
+
+  /// What was staged may belong to a transfer that the server cannot go on with: then it starts from the checkpoint again.
+  ///
+  /// That no answer came says nothing of the kind, nor does a server that is down or busy: a transfer of many pages would
+  /// never end if each such failure cost what came before. A server that says nothing else for long may mean this page.
+  private func isTransferHopeless(after failure: RemoteFailure) throws -> Bool {
+    switch failure.kind {
+    case .unreachable, .noSession, .unauthorized, .tooLarge: return false
+    case .permanent: return true
+    case .answered, .malformed:
+      guard let since = try replica().troubleOfTransfer() else { return false }
+      return clock.wallMilliseconds - since >= Self.patience
+    }
+  }
+
+  /// - Returns: whether there was a sweep that did not get on, and is put off.
+  private func giveUpSweep(after failure: RemoteFailure) throws -> Bool {
+    let replica = try replica()
+    guard try replica.isSweeping() else { return false }
+    let isHopeless: Bool
+    switch failure.kind {
+    case .noSession, .unauthorized: isHopeless = false
+    case .permanent, .tooLarge: isHopeless = true
+    case .unreachable where !failure.isTooSlow: isHopeless = false
+    case .unreachable, .answered, .malformed:
+      isHopeless = try replica.troubleOfTransfer().map { clock.wallMilliseconds - $0 >= Self.patience } ?? false
+    }
+    guard isHopeless else { return false }
+    try replica.giveUpSweep()
+    log.warning("sync.sweep_put_off", ["reason": .string(failure.error.message)])
+    return true
   }
 
   /// - Returns: whether the transfer goes on.

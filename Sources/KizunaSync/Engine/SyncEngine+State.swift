@@ -42,6 +42,22 @@ extension SyncEngine {
     }
   }
 
+  /// What was not delivered, or not taken, and waits for somebody: nothing of it goes away by itself.
+  func leftovers() throws -> SyncLeftovers {
+    try translating {
+      let replica = try replica()
+      let database = replica.database
+      func count(_ sql: String) throws -> Int { Int(try database.value(sql)?.integer ?? 0) }
+      return try database.snapshot {
+        SyncLeftovers(
+          refused: try count("SELECT count(*) FROM _kizunasync_rejections WHERE dismissed = 0"),
+          parkedRows: try count("SELECT count(*) FROM _kizunasync_parked"),
+          tablesSetAside: Set(replica.setAside.keys).union(try database.tablesSetAside().keys).sorted(),
+          heldWrites: try KizunaSyncReplicaStatus.heldWrites(database, database.meta(.harvested)))
+      }
+    }
+  }
+
   /// Sets the durable cursor without pulling.
   /// - Throws: `LOCAL_UNSUPPORTED` for text that is no cursor.
   func seedCheckpoint(_ cursor: String) throws {
@@ -54,7 +70,6 @@ extension SyncEngine {
   /// Wipes rows, queue and journals, also writes that were never sent; lifts a block; the client gets a new id.
   func reset() throws {
     try translating { try replica().reset() }
-    answeredTroubleSince = nil
     // The empty replica is theirs who are signed in; what is written before the next sync is, too.
     try meetOwner()
     raise([.localChanged])
@@ -70,11 +85,20 @@ extension SyncEngine {
   /// Sets what is sent as bearer token. The first `sub` becomes the owner; a different one blocks sync until a reset.
   /// - Throws: `CONFIG_INVALID` for a text that no header can carry.
   func setAccessToken(_ token: String?) throws {
+    let isAwaited = (try? openReplica?.isOwnerAwaited()) ?? false
+    try noteAccessToken(token)
+    guard isAwaited, lost == nil, openReplica != nil else { return }
+    try translating { _ = try replica().harvestNow() }
+    try raiseForeignChanges()
+  }
+
+  func noteAccessToken(_ token: String?) throws {
     if let token, !token.isEmpty, let wrong = SecretText.problem(token, .token) {
       throw KizunaSyncError(.configInvalid, "the access token \(wrong)")
     }
     if token == self.token, token != nil, subject != nil { return try meetOwner() }
     self.token = token
+    openReplica?.isSignedIn = token != nil
     subject = token.flatMap(TokenSubject.read)
     try meetOwner()
   }

@@ -44,8 +44,8 @@ actor SyncEngine {
 
   var pageLimit: PageLimit
   var pushPolicy = PushPolicy()
-  /// Since when the head of the queue meets nothing but answers that are errors, on `clock`.
-  var answeredTroubleSince: UInt64?
+  /// How far the table has come that is read again alone; the next run goes on there.
+  var rereading: Rereading?
   /// Why the last request failed, for those who must tell a refused token from a network that is down.
   private(set) var lastFailure: RemoteFailure?
 
@@ -123,7 +123,7 @@ actor SyncEngine {
       if let path = settings.path, lock != nil { try replica.recogniseInstance(besides: InstanceFile(path)) }
     }
     // Before the first harvest: it fills in the owner.
-    if let token = config.remote?.accessToken { try setAccessToken(token) }
+    if let token = config.remote?.accessToken { try noteAccessToken(token) }
     try translating {
       let replica = try replica()
       try replica.harvestNow()
@@ -132,7 +132,7 @@ actor SyncEngine {
       probe?.note(try replica.newestHarvested(), schema: replica.schemaCookie)
     }
     try planSweep()
-    try raise([.localChanged, queueDepthEvent()])
+    try raise(takeRefusals() + [.localChanged, queueDepthEvent()])
     if let path = settings.path, let probe {
       let files = DatabaseFileGuard(path: path)
       self.files = files
@@ -211,9 +211,14 @@ actor SyncEngine {
     probe?.note(try translating { try replica.newestHarvested() }, schema: replica.schemaCookie)
     guard replica.foreignRows != reportedForeignRows else { return }
     reportedForeignRows = replica.foreignRows
-    let refusals = replica.refusals
-    replica.refusals = []
-    raise(refusals + [.localChanged, try queueDepthEvent()])
+    raise(try takeRefusals() + [.localChanged, try queueDepthEvent()])
+  }
+
+  /// What the harvest refused, to be raised.
+  private func takeRefusals() throws -> [KizunaSyncEngineEvent] {
+    let replica = try replica()
+    defer { replica.refusals = [] }
+    return replica.refusals
   }
 
   private func noticeForeignCommit() {

@@ -119,9 +119,16 @@ extension Harvest {
     let columns = positions.map { position in
       (layout.columns[position].name, CellCodec.decode(cells[position], kind: layout.columns[position].kind))
     }
-    let entry = OutboxEntry(
+    var entry = OutboxEntry(
       seq: 0, mutationID: RandomUUID.make(), table: table, pk: pk, op: op,
       columns: JSONWriter.text(.object(Dictionary(uniqueKeysWithValues: columns))))
+    entry.malformed = zip(layout.columns, cells).compactMap { column, cell in
+      if case .malformed = cell, column.isKey || positions.contains(where: { layout.columns[$0].name == column.name }) {
+        column.name
+      } else {
+        nil
+      }
+    }
     return Refusal(entry: entry, groups: groups)
   }
 

@@ -24,6 +24,10 @@ struct Harvest {
   /// row is known without looking.
   private var fresh: [Replica.RowID: [String]] = [:]
   var clock: HybridClock?
+  /// Where the group of the rows at hand began.
+  private lazy var mark = GroupMark((try? database.meta(.groupMark))?.text)
+  /// Names the journal among those of all files.
+  lazy var journal = (try? database.meta(.journal))?.text ?? ""
   private lazy var owner = try? replica.database.meta(.owner).text
 
   init(_ replica: Replica, pending: PendingWrite?) {
@@ -56,10 +60,20 @@ struct Harvest {
     let isForeign = pending == nil
     try replica.repairJournal()
     var last = try database.meta(.harvested).integer ?? 0
-    var count = 0
+    var count = try takeHeld()
+    var hasHeld = count > 0
     while true {
       let rows = try load(after: last)
-      for row in rows { try take(row) }
+      for row in rows {
+        let row = try inItsGroup(row)
+        if row.table.isEmpty { continue }
+        if replica.settings.tables[row.table] == nil {
+          try replica.hold(row)
+          hasHeld = true
+        } else {
+          try take(row)
+        }
+      }
       if let newest = rows.last { last = newest.seq }
       count += rows.count
       if rows.count < Self.batch { break }
@@ -72,10 +86,45 @@ struct Harvest {
       if isForeign { replica.foreignRows += count }
       try database.setMeta(.harvested, .integer(last))
       // The newest row stays: its number must not be used again.
-      try database.run("DELETE FROM _kizunasync_capture WHERE seq < ?", .integer(last))
+      try database.run("DELETE FROM _kizunasync_capture WHERE seq >= 0 AND seq < ?", .integer(last))
       try database.run("DELETE FROM _kizunasync_displaced WHERE tbl IS NOT NULL")
     }
     if let clock { try database.setMeta(.hlc, .text(clock.state)) }
+    if hasHeld { try replica.noteHeldWrites() }
+  }
+
+  /// Takes the rows first that were held while their tables were not configured: they are older than all others of these.
+  /// - Returns: how many.
+  private mutating func takeHeld() throws -> Int {
+    guard try replica.isHeldDue() else { return 0 }
+    var last = Int64.min
+    var count = 0
+    while true {
+      let rows = try load("seq > ? AND seq < 0 ORDER BY seq LIMIT \(Self.batch)", .integer(last))
+      for row in rows where replica.layouts[row.table] != nil {
+        try take(row)
+        count += 1
+      }
+      guard let newest = rows.last, rows.count == Self.batch else { break }
+      last = newest.seq
+    }
+    for table in replica.layouts.keys {
+      try database.run("DELETE FROM _kizunasync_capture WHERE seq < 0 AND tbl = ?", .text(table))
+    }
+    return count
+  }
+
+  /// The row under its group's name and place. The library names its groups so that each is another already.
+  private mutating func inItsGroup(_ row: JournalRow) throws -> JournalRow {
+    var row = row
+    if row.table.isEmpty, row.op == GroupMark.op, let name = row.group, pending == nil {
+      let mark = GroupMark(seq: row.seq, name: name)
+      self.mark = mark
+      try database.setMeta(.groupMark, .text(mark.text))
+    } else if let name = row.group, let mark, mark.name == name {
+      row.group = mark.group
+    }
+    return row
   }
 
   private func load(after seq: Int64) throws -> [JournalRow] {

@@ -35,8 +35,9 @@ struct JournalAhead {
     let slots = layout.keyPositions.map { layout.columns[$0].slot }
     let names = slots.map { "o\($0)" } + slots.map { "n\($0)" }
     try replica.database.forEachRow(
-      "SELECT seq, op, \(names.joined(separator: ", ")) FROM _kizunasync_capture WHERE seq >= ? AND tbl = ? ORDER BY seq",
-      [.integer(seq), .text(layout.name)]
+      "SELECT seq, op, \(names.joined(separator: ", ")) FROM _kizunasync_capture WHERE seq >= ? AND tbl = ? "
+        + "AND (seq < 0 OR seq > ?) ORDER BY seq",
+      [.integer(seq), .text(layout.name), .integer(replica.database.meta(.harvested).integer ?? 0)]
     ) { row in
       let op = row.string(1)
       let cells = Array(row.row().dropFirst(2))

@@ -27,6 +27,11 @@ struct OutboxEntry: Equatable {
   /// Written by SQL and journalled by triggers. Only such entries may collapse into one another.
   var isCaptured: Bool
   var attempts: Int
+  /// Of a write that was refused here: the columns whose text is not UTF-8, which `columns` shows in hexadecimal.
+  var malformed: [String] = []
+
+  /// The name of `malformed` in the journal of refused writes. It is never sent.
+  static let malformedKey = "not_utf8"
 
   /// About what it takes in a request, in bytes.
   var size: Int {
@@ -97,6 +102,10 @@ struct OutboxEntry: Equatable {
     if let transforms {
       writer.raw(",\"transforms\":")
       writer.raw(transforms)
+    }
+    if !malformed.isEmpty {
+      writer.raw(",\"\(Self.malformedKey)\":")
+      writer.raw(JSONWriter.text(.array(malformed.map(JSONValue.string))))
     }
     writer.raw("}")
   }

@@ -4,23 +4,42 @@ extension Replica {
   /// Journal rows a transaction of its own takes at most, so that the write lock is never held for long.
   static let harvestBatch = 2000
 
-  /// Whether any process left journal rows that are not in the outbox yet.
+  /// Whether any process left journal rows that are not in the outbox yet and may go there.
   func isHarvestPending() throws -> Bool {
-    guard try pendingJournalRows() > 0 else { return false }
-    return try database.meta(.adopting).isNull
+    try pendingJournalRows() > 0 && !isOwnerAwaited()
   }
 
-  /// The distance between the newest journal row and the harvest: an upper limit of the rows that wait.
+  /// Changes by plain SQL wait in the journal until somebody has signed in, where rows get an owner: without one the server
+  /// refuses them.
+  func isOwnerAwaited() throws -> Bool {
+    if try !database.meta(.adopting).isNull { return true }
+    guard !isSignedIn, hasOwnedTables else { return false }
+    return try database.meta(.owner).isNull
+  }
+
+  private var hasOwnedTables: Bool {
+    settings.tables.values.contains { config in
+      if case .byOwner = config.bucket { config.syncMode == .readWrite } else { false }
+    }
+  }
+
+  /// The distance between the newest journal row and the harvest: an upper limit of the rows that wait, but for those
+  /// that were held.
   func pendingJournalRows() throws -> Int64 {
     let newest = try database.value("SELECT max(seq) FROM _kizunasync_capture")?.integer ?? 0
     let harvested = try database.meta(.harvested).integer ?? 0
-    return try isJournalIntact(harvested) ? newest - harvested : 1
+    guard try isJournalIntact(harvested) else { return 1 }
+    return try newest > harvested ? newest - harvested : isHeldDue() ? 1 : 0
   }
 
   /// The harvest leaves the newest row it took, and nothing before it.
   private func isJournalIntact(_ harvested: Int64) throws -> Bool {
     guard harvested > 0 else { return true }
-    return try database.value("SELECT min(seq) FROM _kizunasync_capture")?.integer == harvested
+    return try oldestInJournal() == harvested
+  }
+
+  private func oldestInJournal() throws -> Int64? {
+    try database.value("SELECT min(seq) FROM _kizunasync_capture WHERE seq >= 0")?.integer
   }
 
   /// Another program deleted rows of the journal, and their numbers were given to new ones: those are numbered again, so
@@ -28,10 +47,12 @@ extension Replica {
   func repairJournal() throws {
     let harvested = try database.meta(.harvested).integer ?? 0
     guard try !isJournalIntact(harvested) else { return }
-    if let oldest = try database.value("SELECT min(seq) FROM _kizunasync_capture")?.integer, oldest <= harvested {
+    if let oldest = try oldestInJournal(), oldest <= harvested {
       // By way of numbers that nobody has, because each one is checked as it changes.
       try database.run("UPDATE _kizunasync_capture SET seq = -seq - 1 WHERE seq >= 0")
-      try database.run("UPDATE _kizunasync_capture SET seq = ? - seq", .integer(harvested - oldest))
+      try database.run(
+        "UPDATE _kizunasync_capture SET seq = ? - seq WHERE seq < 0 AND seq > ?", .integer(harvested - oldest),
+        .integer(-Self.heldOffset / 2))
     }
     try database.run("INSERT OR IGNORE INTO _kizunasync_capture(seq, tbl, op) VALUES (?, '', 'd')", .integer(harvested))
     try changeRereads { rereads in

@@ -24,9 +24,17 @@ extension Replica {
     try database.exists("SELECT 1 FROM _kizunasync_outbox WHERE tbl = ? AND pk = ?", .text(table), .text(pk))
   }
 
-  /// Writes the server has not decided yet.
+  /// Writes the server has not decided yet, without those that are held.
   func outboxDepth() throws -> Int {
-    Int(try database.value("SELECT count(*) FROM _kizunasync_outbox WHERE state < 2")?.integer ?? 0)
+    let depth = Int(try database.value("SELECT count(*) FROM _kizunasync_outbox WHERE state < 2")?.integer ?? 0)
+    if depth == 0 { return 0 }
+    var held = try heldEntries()
+    if held.isEmpty { return depth }
+    var count = 0
+    try database.forEachRow("SELECT tbl, pk, grp FROM _kizunasync_outbox WHERE state < 2 ORDER BY seq") { row in
+      if !held.holds(RowID(table: row.string(0), pk: row.string(1)), group: row.optionalString(2)) { count += 1 }
+    }
+    return count
   }
 
   func removeEntry(_ entry: OutboxEntry) throws {
@@ -92,7 +100,7 @@ extension Replica {
 
   /// Makes the table show what image and entries say; without entries the image has done its work.
   func settle(_ table: String, pk: String) throws {
-    guard let image = try image(table, pk: pk) else { return }
+    guard layouts[table] != nil, let image = try image(table, pk: pk) else { return }
     let entries = try entries(table, pk: pk)
     if entries.isEmpty {
       try show(table, pk: pk, row: image.row, firm: true)

@@ -53,7 +53,14 @@ extension Replica {
     guard layout.config.syncMode != .pullOnly else {
       throw KizunaSyncError(.localUnsupported, "the table \(table) is pull-only now; the write cannot be sent again")
     }
-    let columns = member["columns"]?.objectValue ?? [:]
+    try refuseMalformed(member, table)
+    var columns = member["columns"]?.objectValue ?? [:]
+    if op == .insert, !keepsIdentity, let column = layout.ownerColumn, !layout.isKey(column), columns[column] == nil,
+      let owner = try owner()
+    {
+      // It may be the reason: written before anybody had signed in.
+      columns[column] = .string(owner)
+    }
     try ensure(columns.keys, of: table)
     try learn(columns, table: table, firm: false)
     try prepareImage(table, pk: pk)
@@ -65,7 +72,9 @@ extension Replica {
     func text(_ name: String) -> SQLiteValue {
       SQLiteValue(member[name]?.objectValue.map { JSONWriter.text(.object($0)) })
     }
-    let stamp = keepsIdentity ? member["hlc"]?.stringValue : try mintStamp(layout.config)
+    // One without a stamp was queued when its table wanted none, and is refused for that.
+    let stamp =
+      keepsIdentity ? try member["hlc"]?.stringValue ?? mintStamp(layout.config) : try mintStamp(layout.config)
     try database.run(
       "INSERT INTO _kizunasync_outbox(mutation_id, tbl, pk, op, columns, transforms, precondition, hlc, grp, captured, at) "
         + "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?)",
@@ -86,7 +95,17 @@ extension Replica {
     try setImage(table, pk: pk, known, tombSeq: RowImage.missing)
   }
 
-  private func mintStamp(_ config: KizunaSyncTableConfig) throws -> String? {
+  /// Such bytes cannot be sent, and what the journal shows of them is not what was written.
+  private func refuseMalformed(_ member: JSONValue, _ table: String) throws {
+    let columns = member[OutboxEntry.malformedKey]?.arrayValue?.compactMap(\.stringValue) ?? []
+    guard let column = columns.first else { return }
+    throw KizunaSyncError(
+      .localConstraint,
+      "the text written to \(column) of \(table) is not UTF-8 and cannot be sent; write the row again with SQL, as UTF-8 or as a blob, and discard this one"
+    )
+  }
+
+  func mintStamp(_ config: KizunaSyncTableConfig) throws -> String? {
     guard config.conflictMode == .hlc else { return nil }
     var hybrid = HybridClock(state: try database.meta(.hlc).text, newNode: RandomUUID.make)
     let stamp = hybrid.mint(at: clock.wallMilliseconds, now: clock.wallMilliseconds)

@@ -28,6 +28,8 @@ package struct RemoteFailure: Error, Sendable, Equatable {
   package let status: Int?
   /// The row that a page which is too large begins with, if the answer tells.
   let oversizedRow: OversizedRow?
+  /// No complete answer came in the time a request has, though the connection stood: a smaller request may get through.
+  private(set) var isTooSlow = false
 
   package init(_ kind: Kind, _ error: KizunaSyncError, serverCode: String? = nil, status: Int? = nil) {
     self.init(kind, error, serverCode: serverCode, status: status, oversizedRow: nil)
@@ -85,9 +87,11 @@ package struct RemoteFailure: Error, Sendable, Equatable {
     if error.kind == .invalidURL {
       return RemoteFailure(.malformed, KizunaSyncError(.configInvalid, error.message))
     }
-    return RemoteFailure(
+    var failure = RemoteFailure(
       kind, KizunaSyncError(.remote, "kizunasync.\(function) failed: \(error.message)"),
       oversizedRow: OversizedRow(head: error.head))
+    failure.isTooSlow = error.isTooSlow
+    return failure
   }
 
   /// A page of one row was too large: nothing smaller can be asked for.

@@ -80,7 +80,7 @@ public enum KizunaSyncOutbox {
     try reading(path) { database in
       let harvested = try database.meta(.harvested)
       return try database.map(
-        "SELECT tbl, count(*) FROM _kizunasync_capture WHERE seq > ? GROUP BY tbl ORDER BY tbl",
+        "SELECT tbl, count(*) FROM _kizunasync_capture WHERE (seq > ? OR seq < 0) AND tbl <> '' GROUP BY tbl ORDER BY tbl",
         [harvested.isNull ? 0 : harvested]
       ) { Captured(table: $0.string(0), changes: $0.int(1)) }
     }

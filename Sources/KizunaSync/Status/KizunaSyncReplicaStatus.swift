@@ -19,6 +19,9 @@ public struct KizunaSyncReplicaStatus: Sendable, Hashable {
   public let clientID: String?
   /// Writes that the server has not decided: queued, sent, and captured from SQL but not yet queued.
   public let outboxDepth: Int
+  /// Writes, by table, that wait until their table is configured again: it was not for the last client. They are not part
+  /// of `outboxDepth`.
+  public internal(set) var heldWrites: [String: Int] = [:]
   public let oldestWrite: OldestWrite?
   /// Entries of the two journals that nobody has dismissed.
   public let rejections: Int
@@ -58,6 +61,11 @@ public struct KizunaSyncReplicaStatus: Sendable, Hashable {
   /// Synced tables that cannot take rows as they are now, with the reason and the remedy. The others go on, and these are
   /// read again from the server when the cause is gone.
   public let tablesSetAside: [String: String]
+  /// Synced tables whose capture is turned off: no write to them is possible until it is turned on.
+  public internal(set) var captureOff: [String] = []
+  /// Synced tables that lack triggers of ours, so that changes go unseen. The next run or sync makes them again, reads the
+  /// tables from the server and queues what differs.
+  public internal(set) var uncaptured: [String] = []
   /// Who synchronises the file now; nil when nobody does.
   public let holder: Holder?
 
@@ -140,6 +148,19 @@ public struct KizunaSyncReplicaStatus: Sendable, Hashable {
     }
   }
 
+  static func heldWrites(_ database: Database, _ harvested: SQLiteValue) throws -> [String: Int] {
+    var held: [String: Int] = [:]
+    for table in try database.tablesHeld() {
+      held[table] =
+        try database.first(
+          "SELECT (SELECT count(*) FROM _kizunasync_outbox WHERE tbl = ?1 AND state < 2) "
+            + "+ (SELECT count(*) FROM _kizunasync_capture WHERE tbl = ?1 AND (seq < 0 OR seq > ?2))",
+          [.text(table), harvested.isNull ? 0 : harvested]
+        ) { $0.int(0) } ?? 0
+    }
+    return held.filter { $0.value > 0 }
+  }
+
   private static func read(
     _ database: Database, holder: Holder?, record: RunRecord?
   ) throws -> KizunaSyncReplicaStatus {
@@ -147,20 +168,23 @@ public struct KizunaSyncReplicaStatus: Sendable, Hashable {
       try database.first(sql, arguments) { $0.int(0) } ?? 0
     }
     let harvested = try database.meta(.harvested)
+    let others = HeldEntries(tables: try database.tablesHeld()).isOfOthers
     let captured = try count(
-      "SELECT count(*) FROM _kizunasync_capture WHERE seq > ?", harvested.isNull ? 0 : harvested)
-    let queued = try count("SELECT count(*) FROM _kizunasync_outbox WHERE state < 2")
+      "SELECT count(*) FROM _kizunasync_capture WHERE seq > ? AND tbl <> '' AND \(others)",
+      harvested.isNull ? 0 : harvested)
+    let queued = try count("SELECT count(*) FROM _kizunasync_outbox WHERE state < 2 AND \(others)")
+    let held = try heldWrites(database, harvested)
     // Oldest first: what is queued, then what no client has taken up yet.
     let oldest =
       try database.first(
-        "SELECT tbl, at, seq, error FROM _kizunasync_outbox WHERE state < 2 ORDER BY seq LIMIT 1", [],
+        "SELECT tbl, at, seq, error FROM _kizunasync_outbox WHERE state < 2 AND \(others) ORDER BY seq LIMIT 1", [],
         { row in
           OldestWrite(
             table: row.string(0), at: row.int64(1), attempts: try database.triesOfHead(row.int64(2)),
             lastError: row.optionalString(3))
         })
       ?? database.first(
-        "SELECT tbl, at FROM _kizunasync_capture WHERE seq > ? ORDER BY seq LIMIT 1",
+        "SELECT tbl, at FROM _kizunasync_capture WHERE seq > ? AND tbl <> '' AND \(others) ORDER BY seq LIMIT 1",
         [harvested.isNull ? 0 : harvested],
         {
           OldestWrite(
@@ -168,17 +192,19 @@ public struct KizunaSyncReplicaStatus: Sendable, Hashable {
         })
     var rows: [String: Int] = [:]
     var missing: [String] = []
+    var capture: [String: Replica.Capture] = [:]
     for table in try database.map("SELECT name FROM _kizunasync_tables ORDER BY name", [], { $0.string(0) }) {
       // A view in its place would be counted as well, and may fail.
       let exists = try database.exists(
         "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ? COLLATE NOCASE", .text(table))
       if exists { rows[table] = try database.countRows(of: table) } else { missing.append(table) }
+      if exists { capture[table] = try Replica.capture(of: table, in: database) }
     }
     let noted = try database.meta(.lastSync).integer
     let succeededAt = record?.success(notedAs: noted)
     return KizunaSyncReplicaStatus(
       cursor: try database.meta(.cursor).text ?? "0", clientID: try database.meta(.clientID).text,
-      outboxDepth: queued + captured, oldestWrite: oldest,
+      outboxDepth: queued + captured, heldWrites: held, oldestWrite: oldest,
       rejections: try count("SELECT count(*) FROM _kizunasync_rejections WHERE dismissed = 0"),
       overwrites: try count("SELECT count(*) FROM _kizunasync_overwrites WHERE dismissed = 0"),
       parkedRows: try count("SELECT count(*) FROM _kizunasync_parked"),
@@ -190,7 +216,9 @@ public struct KizunaSyncReplicaStatus: Sendable, Hashable {
       lastError: record?.failure.map { LastError(code: $0.code, message: $0.message, at: $0.at) }, rows: rows,
       missingTables: missing, tablesToRead: try database.rereads().tables.keys.sorted(),
       copiedAt: try database.meta(.copiedAt).integer, ignoredColumns: try database.ignoredColumns(),
-      problem: try database.meta(.schemaProblem).text, tablesSetAside: try database.tablesSetAside(), holder: holder)
+      problem: try database.meta(.schemaProblem).text, tablesSetAside: try database.tablesSetAside(),
+      captureOff: capture.filter { $0.value == .off }.keys.sorted(),
+      uncaptured: capture.filter { $0.value == .lacking }.keys.sorted(), holder: holder)
   }
 }
 

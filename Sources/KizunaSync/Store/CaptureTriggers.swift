@@ -58,8 +58,11 @@ struct CaptureTriggers {
 
   /// While capture is off: no write can go unseen. They name no column, so that every column may be altered or dropped.
   func triggersWhileOff() -> [Trigger] {
-    refusing("capture of \(table) is off, so that its columns can change; kizuna-doorbell capture on ends that")
+    refusing("capture of \(table) \(Self.offWords); kizuna-doorbell capture on ends that")
   }
+
+  /// What tells these triggers from those of a pull-only table.
+  static let offWords = "is off, so that its columns can change"
 
   private func refusing(_ reason: String) -> [Trigger] {
     ["insert", "update", "delete"].map { verb in

@@ -42,6 +42,10 @@ enum MetaKey: String {
   case lastSync = "last_sync"
   /// The head of the queue and how often it was sent without a verdict, `seq|count`.
   case headTries = "head_tries"
+  /// The head of the queue and since when it meets errors that may be its own fault, `seq|milliseconds since 1970`.
+  case headTrouble = "head_trouble"
+  /// Since when the unfinished transfer meets nothing but errors of the server, milliseconds since 1970.
+  case transferTrouble = "transfer_trouble"
   /// The tables whose rows must be read again from the start, see `Rereads`.
   case reread
   /// When the file was last found to be a copy, milliseconds since 1970.
@@ -52,6 +56,12 @@ enum MetaKey: String {
   case schemaProblem = "schema_problem"
   /// The tables that are set aside, a JSON object of reasons, see `SetAside`.
   case setAside = "set_aside"
+  /// Tables that are not configured and of which writes wait, a JSON array, see `Replica.noteHeldWrites`.
+  case held
+  /// Where the newest all-or-nothing group began, see `GroupMark`.
+  case groupMark = "group_mark"
+  /// A random name of this file's journal, from which mutation ids follow, see `DerivedID`. A copy has it too.
+  case journal
   case version
 }
 
@@ -64,6 +74,13 @@ extension Database {
   func triesOfHead(_ seq: Int64) throws -> Int {
     let parts = try meta(.headTries).text?.split(separator: "|") ?? []
     return parts.count == 2 && Int64(parts[0]) == seq ? Int(parts[1]) ?? 0 : 0
+  }
+
+  /// Since when the write with this number meets errors that may be its own fault, if it is the head of the queue;
+  /// milliseconds since 1970.
+  func troubleOfHead(_ seq: Int64) throws -> Int64? {
+    let parts = try meta(.headTrouble).text?.split(separator: "|") ?? []
+    return parts.count == 2 && Int64(parts[0]) == seq ? Int64(parts[1]) : nil
   }
 
   func setMeta(_ key: MetaKey, _ value: SQLiteValue) throws {

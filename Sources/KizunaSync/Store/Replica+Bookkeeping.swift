@@ -48,8 +48,9 @@ extension Replica {
   private func rebuildMeta() throws {
     try database.setMeta(.version, .integer(Schema.version))
     try database.setMeta(.clientID, .text(RandomUUID.make()))
+    try database.setMeta(.journal, .text(RandomUUID.make()))
     // The harvest deletes all rows before the newest it took, so the oldest is the one it took last.
-    let oldest = try database.value("SELECT min(seq) FROM _kizunasync_capture")?.integer
+    let oldest = try database.value("SELECT min(seq) FROM _kizunasync_capture WHERE seq >= 0")?.integer
     try database.setMeta(.harvested, SQLiteValue(oldest))
   }
 

@@ -108,7 +108,7 @@ extension Replica {
   func journalUnseenCells(_ table: String, _ columns: [String]) throws {
     try reloadLayout(table)
     let layout = try layout(table)
-    let pending = "SELECT seq FROM _kizunasync_capture WHERE tbl = ? AND op <> 'd' AND seq > ?"
+    let pending = "SELECT seq FROM _kizunasync_capture WHERE tbl = ? AND op <> 'd' AND (seq < 0 OR seq > ?)"
     let harvested = try database.meta(.harvested)
     for seq in try database.map(pending, [.text(table), harvested.isNull ? 0 : harvested], { $0.int64(0) }) {
       for column in columns {

@@ -82,7 +82,7 @@ extension Replica {
   /// A row that something in this database refuses, or does not let go, is parked and reported, and the transaction goes
   /// on.
   func show(_ table: String, pk: String, row: RowMap?, firm: Bool) throws {
-    guard setAside[table] == nil else { return }
+    guard setAside[table] == nil, layouts[table] != nil else { return }
     guard let row else { return try hide(table, pk: pk) }
     if firm { try markUnknownColumnsLate(table: table, seen: row) }
     try ensureForServer(row.keys, of: table)

@@ -15,18 +15,28 @@ extension Replica {
   func followSchema() throws {
     do {
       try repairBookkeeping()
+      try dropOldGroupTriggers()
       try database.execute(Schema.groupTriggers)
       try removeStrayTriggers()
       var problems: [String: String] = [:]
       for table in settings.tables.keys.sorted() { problems[table] = try adoptOrSayWhyNot(table) }
       try reloadLayouts()
       try decideWhatIsSetAside(problems)
+      try noteHeldWrites()
       schemaProblem = nil
       if try !database.meta(.schemaProblem).isNull { try database.setMeta(.schemaProblem, .null) }
     } catch let error as KizunaSyncError {
       schemaProblem = error.message
       throw error
     }
+  }
+
+  /// Those of an earlier release do not tell where a group begins.
+  private func dropOldGroupTriggers() throws {
+    let isOld = try database.exists(
+      "SELECT 1 FROM sqlite_schema WHERE type = 'trigger' AND name = '_kizunasync_group_opens' "
+        + "AND instr(sql, '_kizunasync_capture') = 0")
+    if isOld { try database.execute("DROP TRIGGER _kizunasync_group_opens") }
   }
 
   /// `followSchema` in a transaction of its own, if another program changed the schema.

@@ -41,11 +41,24 @@ extension Replica {
 
   /// Whether writes may have gone unseen: the triggers are not there. Which ones there have to be depends on what the
   /// table was configured as until now.
-  func lacksTriggers(_ table: String) throws -> Bool {
-    let present = try presentTriggers(of: table)
+  func lacksTriggers(_ table: String) throws -> Bool { try Self.capture(of: table, in: database) == .lacking }
+
+  enum Capture {
+    /// Every change is noted, or refused where none may be made.
+    case whole
+    /// Every change is refused until capture is turned on.
+    case off
+    /// Triggers are not there.
+    case lacking
+  }
+
+  static func capture(of table: String, in database: Database) throws -> Capture {
+    let present = try presentTriggers(of: table, in: database)
     let prefix = CaptureTriggers.namePrefix(table: table)
-    if Self.watching.allSatisfy({ present[prefix + $0] != nil }) { return false }
-    return !Self.refusing.allSatisfy { present[prefix + $0]?.contains("refused") == true }
+    if watching.allSatisfy({ present[prefix + $0] != nil }) { return .whole }
+    let refusals = refusing.compactMap { present[prefix + $0] }.filter { $0.contains("refused") }
+    if refusals.count < refusing.count { return .lacking }
+    return refusals.allSatisfy { $0.contains(CaptureTriggers.offWords) } ? .off : .whole
   }
 
   /// The columns as the triggers name them, which are renamed in there too; nil where no trigger names them.
@@ -71,6 +84,10 @@ extension Replica {
 
   /// By name, with their text.
   private func presentTriggers(of table: String) throws -> [String: String] {
+    try Self.presentTriggers(of: table, in: database)
+  }
+
+  private static func presentTriggers(of table: String, in database: Database) throws -> [String: String] {
     Dictionary(
       try database.map(
         "SELECT name, sql FROM sqlite_schema WHERE type = 'trigger' AND tbl_name = ? COLLATE NOCASE "

@@ -31,6 +31,8 @@ final class Replica {
   var isApplying = false
   /// Journal rows harvested so far that no library write left: changes by plain SQL.
   var foreignRows = 0
+  /// A token was set, so the owner is known now or never will be.
+  var isSignedIn = false
   /// Events of writes that the harvest refused, until the engine raises them.
   var refusals: [KizunaSyncEngineEvent] = []
   /// Rows of an app's table whose foreign key leads nowhere, to report changes only.
@@ -65,6 +67,7 @@ final class Replica {
     database = try Database(DatabaseConfiguration(path: settings.path, role: .writer))
     try Schema.prepare(database)
     try bareTransaction(sync: .normal, foreignKeys: false) {
+      if try database.meta(.journal).isNull { try database.setMeta(.journal, .text(RandomUUID.make())) }
       if try database.meta(.clientID).isNull { try database.setMeta(.clientID, .text(settings.clientID)) }
       // A crash cannot leave this set, but a copy of the file taken without SQLite can.
       try database.run("UPDATE _kizunasync_ctl SET applying = 0 WHERE applying <> 0")

@@ -8,7 +8,7 @@ import HostKit
 /// | `meta` | single values, see `MetaKey` |
 /// | `tables` | which tables are synced and who made them |
 /// | `kinds` | the columns of each table: kind, and the slot its values take in `capture` |
-/// | `capture` | every local change of any process in native values, filled by triggers, emptied by the harvest; its newest row stays, so that no sequence number is used twice; `at` is milliseconds since 1970, from triggers a Julian day |
+/// | `capture` | every local change of any process in native values, filled by triggers, emptied by the harvest; its newest row stays, so that no sequence number is used twice; numbers below zero are of tables that are not configured, see `Replica.hold`; rows without a table tell where a group begins; `at` is milliseconds since 1970, from triggers a Julian day |
 /// | `displaced` | rows that a statement may displace, between a BEFORE and an AFTER trigger, and the marks of `Mark` |
 /// | `group` | a row while a transaction is all-or-nothing on the server |
 /// | `outbox` | mutations in the order they are sent; state 0 queued, 1 sent, 2 acknowledged |
@@ -31,10 +31,14 @@ enum Schema {
     case group = -2
   }
 
-  /// Tell the capture triggers of an open group. In files of an earlier release they may be missing.
+  /// Tell the capture triggers of an open group, and the harvest where it begins. In files of an earlier release they may be
+  /// missing, or tell less.
   static let groupTriggers = """
     CREATE TRIGGER IF NOT EXISTS _kizunasync_group_opens AFTER INSERT ON _kizunasync_group
-      BEGIN INSERT INTO _kizunasync_displaced(base_seq) VALUES (\(Mark.group.rawValue)); END;
+      BEGIN
+        INSERT INTO _kizunasync_displaced(base_seq) VALUES (\(Mark.group.rawValue));
+        INSERT INTO _kizunasync_capture(tbl, op, grp, at) VALUES ('', '\(GroupMark.op)', NEW.id, julianday());
+      END;
     CREATE TRIGGER IF NOT EXISTS _kizunasync_group_ends AFTER DELETE ON _kizunasync_group
       BEGIN DELETE FROM _kizunasync_displaced WHERE base_seq = \(Mark.group.rawValue); END;
     """

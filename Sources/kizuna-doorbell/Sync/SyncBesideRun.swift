@@ -123,7 +123,8 @@ struct SyncBesideRun {
     SyncReport(
       outboxDepth: status.outboxDepth, rejected: max(0, status.rejections - (before?.rejections ?? 0)),
       cursor: status.cursor,
-      softBlock: status.softBlock, duration: SystemClock.monotonic - started, by: "run"
+      softBlock: status.softBlock, leftovers: SyncLeftovers(status), duration: SystemClock.monotonic - started,
+      by: "run"
     ).print(arguments)
   }
 

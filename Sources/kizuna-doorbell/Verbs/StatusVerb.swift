@@ -50,6 +50,7 @@ enum StatusVerb {
       "last_error": error ?? nil,
       "tables": .object(tables(status)), "problem": .string(orNull: status.problem),
       "copied_at": .string(orNull: status.copiedAt.map(UTCTimestamp.text(milliseconds:))),
+      "held_writes": .object(status.heldWrites.mapValues(JSONValue.int)),
       "ignored_columns": .array(status.ignoredColumns.map(JSONValue.string)),
       "running": .bool(status.holder != nil), "pid": status.holder?.processID.map { .int(Int($0)) } ?? nil,
     ]
@@ -65,6 +66,13 @@ enum StatusVerb {
       guard case .object(var entry)? = tables[table] else { continue }
       entry["set_aside"] = .string(reason)
       tables[table] = .object(entry)
+    }
+    for (names, key) in [(status.captureOff, "capture_off"), (status.uncaptured, "uncaptured")] {
+      for table in names {
+        guard case .object(var entry)? = tables[table] else { continue }
+        entry[key] = true
+        tables[table] = .object(entry)
+      }
     }
     return tables
   }
@@ -113,6 +121,18 @@ enum StatusVerb {
     }
     for (table, reason) in status.tablesSetAside.sorted(by: { $0.key < $1.key }) {
       lines.append("set aside   \(table): \(reason)")
+    }
+    for (table, count) in status.heldWrites.sorted(by: { $0.key < $1.key }) {
+      lines.append(
+        "held        \(Counted.of(count, "write")) of \(table), which is not configured; sent when it is configured again"
+      )
+    }
+    for table in status.captureOff {
+      lines.append("capture     of \(table) is off, and no program can write to it; capture on ends that")
+    }
+    for table in status.uncaptured where status.tablesSetAside[table] == nil {
+      lines.append(
+        "capture     of \(table) lacks triggers, and changes go unseen; the next run or sync makes them again")
     }
     if !status.ignoredColumns.isEmpty {
       lines.append("left out    \(status.ignoredColumns.joined(separator: ", ")); the database has no such column")

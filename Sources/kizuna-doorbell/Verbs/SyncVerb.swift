@@ -31,7 +31,7 @@ enum SyncVerb {
         let summary = try await SingleSync.run(configuration, log: log)
         return SyncReport(
           outboxDepth: summary.outboxDepth, rejected: summary.rejected, cursor: summary.cursor,
-          softBlock: summary.softBlock, duration: summary.duration, by: "sync"
+          softBlock: summary.softBlock, leftovers: summary.leftovers, duration: summary.duration, by: "sync"
         ).print(arguments)
       } catch {
         failure = error

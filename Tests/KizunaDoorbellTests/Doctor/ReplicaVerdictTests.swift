@@ -34,6 +34,26 @@ import Testing
     #expect(ReplicaVerdict.findings(nil, now: Self.now).map(\.status) == [.skipped])
   }
 
+  @Test func eachTableOutOfStepIsAFinding() {
+    var status = KizunaSyncReplicaStatus(
+      cursor: "7", clientID: nil, outboxDepth: 0, oldestWrite: nil, rejections: 0, overwrites: 0, parkedRows: 0,
+      softBlock: nil, lastSyncAt: nil, isLastSyncExact: false, lastSweepAt: nil, hiddenRowsKept: 0, clockOffset: nil,
+      lastError: nil, rows: ["a": 1, "b": 1, "c": 1, "d": 1], missingTables: [], tablesToRead: ["b"], copiedAt: nil,
+      ignoredColumns: [], problem: nil, tablesSetAside: ["b": "no row of b can be written; take the trigger out"],
+      holder: nil)
+    status.heldWrites = ["a": 2]
+    status.captureOff = ["c"]
+    status.uncaptured = ["d"]
+    let findings = ReplicaVerdict.findings(status, now: Self.now)
+    #expect(findings.map(\.status) == [.warning, .warning, .warning, .warning])
+    #expect(findings.map(\.subject) == ["a", "b", "c", "d"])
+    // To run once more does not help a table that is set aside.
+    #expect(
+      findings.map { $0.remedy?.contains("run or sync once") } == [false, false, false, true],
+      "\(findings.map(\.remedy))")
+    #expect(findings[1].remedy == "take the trigger out")
+  }
+
   @Test func eachTroubleIsAFinding() {
     let all = status(
       oldest: write(age: ReplicaVerdict.patience + 1), rejections: 2, parked: 1, block: "identity_changed",

@@ -236,4 +236,40 @@ import Testing
     #expect(try await fixture.engine.retryRejection(dead.mutationId) == [])
     await fixture.engine.dispose()
   }
+
+  // MARK: Stamps
+
+  /// A write that was queued when its table wanted no stamp.
+  private func unstamped(_ folder: String) throws -> ReplicaFixture {
+    let path = "\(folder)/r.db"
+    let before = try ReplicaFixture(["notes": KizunaSyncTableConfig(columns: ["v": .number])], path: path)
+    try before.sql("INSERT INTO notes(id, v) VALUES ('1', 1)")
+    _ = try before.queue()
+    before.replica.close()
+    return try ReplicaFixture(
+      ["notes": KizunaSyncTableConfig(conflictMode: .hlc, columns: ["v": .number])], path: path)
+  }
+
+  @Test func aQueuedWriteGetsTheStampItsTableWantsNow() throws {
+    try withScratchFolder { folder in
+      let fixture = try unstamped(folder)
+      let stamp = try #require(try fixture.replica.take(limit: 500).entries.first?.hlc)
+      // From now on it does not change.
+      #expect(try fixture.replica.take(limit: 500).entries.first?.hlc == stamp)
+      fixture.replica.close()
+    }
+  }
+
+  @Test func aDeadLetterWithoutAStampGetsOne() throws {
+    try withScratchFolder { folder in
+      let fixture = try unstamped(folder)
+      var taken = try fixture.replica.take(limit: 500)
+      taken.entries[0].hlc = nil
+      _ = try fixture.replica.deadLetter(taken, reason: "PERMANENT_TRANSPORT")
+      let id = taken.entries[0].mutationID
+      #expect(try fixture.replica.retryRejection(id) == [id])
+      #expect(try fixture.replica.take(limit: 500).entries.first?.hlc != nil)
+      fixture.replica.close()
+    }
+  }
 }

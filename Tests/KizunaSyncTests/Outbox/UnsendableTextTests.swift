@@ -83,6 +83,26 @@ import Testing
     #expect(try fixture.replica.brokenInvariants() == [])
   }
 
+  /// What the journal shows of such bytes is not what was written.
+  @Test(
+    arguments: [
+      "UPDATE notes SET b = \(bad), a = 5", "INSERT INTO notes(id, a) VALUES (\(bad), 5)",
+      "BEGIN; INSERT INTO _kizunasync_group VALUES ('g'); UPDATE notes SET b = \(bad); "
+        + "INSERT INTO notes(id) VALUES ('8'); DELETE FROM _kizunasync_group; COMMIT",
+    ])
+  func theirHexadecimalSpellingIsNeverSent(script: String) throws {
+    let fixture = try fixture()
+    try fixture.sql(script)
+    _ = try fixture.queue()
+    let rows = try shown(fixture)
+    let id = try #require(try fixture.replica.rejections(includeDismissed: false).first?.mutationId)
+    let error = #expect(throws: KizunaSyncError.self) { try fixture.replica.retryRejection(id) }
+    #expect(error?.code == "LOCAL_CONSTRAINT" && error?.message.contains("UTF-8") == true)
+    #expect(try shown(fixture) == rows)
+    #expect(try fixture.replica.rejections(includeDismissed: false).count == 1)
+    #expect(try fixture.replica.dismissRejection(id))
+  }
+
   @Test func aNewRowTravelsWithoutTheCell() throws {
     let fixture = try fixture()
     try fixture.sql("INSERT INTO notes(id, a, b) VALUES ('8', 1, \(Self.bad))")
