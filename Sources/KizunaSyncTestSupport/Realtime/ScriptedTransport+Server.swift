@@ -24,10 +24,13 @@ extension ScriptedTransport {
     switch step {
     case .accept, .refuse, .fail, .stall:
       guard let connection = newest, connection.isConnecting else { return false }
+      complainOfLeftovers(before: connection.number)
       if failsUnreachable(connection) { return false }
       removeFirst()
       answer(connection, step)
     case .expect(let expected):
+      // What an older connection sent is not what is expected of this one.
+      complainOfLeftovers(before: state.withLock { $0.connections.last?.number ?? 0 })
       guard let sent = nextUnmet() else { return false }
       removeFirst()
       check(sent, expected)
@@ -140,6 +143,27 @@ extension ScriptedTransport {
     state.withLock { $0.unmet.isEmpty ? nil : $0.unmet.removeFirst() }
   }
 
+  /// Frames of connections before this one that no expectation was for, a second join among them.
+  private func complainOfLeftovers(before connection: Int) {
+    complain(
+      of: state.withLock { state in
+        let left = state.unmet.filter { $0.connection < connection }
+        state.unmet.removeAll { $0.connection < connection }
+        return left
+      })
+  }
+
+  private func complain(of surplus: [Sent]) {
+    for sent in surplus {
+      report(
+        """
+        a frame that nothing expected, at \(sent.at.inSeconds) s on connection \(sent.connection)
+          expected nothing
+          sent     \(sent)
+        """)
+    }
+  }
+
   private func answerHeartbeat(_ sent: Sent) {
     if state.withLock({ $0.answersHeartbeats }) { reply(to: sent, status: "ok", [:]) }
   }
@@ -180,10 +204,25 @@ extension ScriptedTransport {
 
   // MARK: Without a script
 
+  private func complainOfAnything() {
+    complain(
+      of: state.withLock { state in
+        defer { state.unmet = [] }
+        return state.unmet
+      })
+    guard let connection = newest, connection.isConnecting else { return }
+    let isNew = state.withLock { state in
+      defer { state.surplusConnection = connection.number }
+      return state.surplusConnection != connection.number
+    }
+    if isNew { report("a connection that nothing expected, at \(clock.now.inSeconds) s: number \(connection.number)") }
+  }
+
   private func cooperate() {
-    guard case .cooperate = state.withLock({ $0.afterwards }) else {
-      state.withLock { $0.unmet = [] }
-      return
+    switch state.withLock({ $0.afterwards }) {
+    case .cooperate: break
+    case .silence: return state.withLock { $0.unmet = [] }
+    case .complain: return complainOfAnything()
     }
     if let connection = newest, connection.isConnecting, !failsUnreachable(connection) { connection.open() }
     while let sent = nextUnmet() {

@@ -19,6 +19,8 @@ public final class ScriptedTransport: RealtimeTransport {
     case cooperate
     /// Answers nothing any more, and does not care what the client sends.
     case silence
+    /// Answers heartbeats; any other frame, and any connection, is one too many and becomes a problem.
+    case complain
   }
 
   /// One frame the client sent.
@@ -51,6 +53,8 @@ public final class ScriptedTransport: RealtimeTransport {
     /// Frames that have met no expectation yet.
     var unmet: [Sent] = []
     var connections: [ScriptedConnection] = []
+    /// The newest connection that was one too many.
+    var surplusConnection = 0
     /// The last expected frame, which `.reply` answers.
     var lastExpected: Sent?
     var problems: [String] = []
@@ -93,7 +97,8 @@ public final class ScriptedTransport: RealtimeTransport {
 
   // MARK: What happened
 
-  /// Expectations that were not met, each with the frame expected, the frame sent and the virtual time.
+  /// Expectations that were not met, and frames that none was for when their connection was over, each with the frame
+  /// expected, the frame sent and the virtual time.
   public var problems: [String] { state.withLock { $0.problems } }
 
   /// What is wrong now, at the end of a test: the problems, and the step that the script still waits at.

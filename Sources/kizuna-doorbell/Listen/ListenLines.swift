@@ -16,11 +16,13 @@ struct ListenLines {
       "event": "state", "state": .string(Self.name(of: status.state)), "ready": .bool(status.isReady),
       "topics": .object(topics),
     ]
-    if !status.isReady, let failure = Self.failure(of: status) {
+    // Open without a topic is the way out, and no failure of before led there.
+    let isLeaving = status.state == .open && status.topics.isEmpty
+    if !status.isReady, !isLeaving, let failure = Self.failure(of: status) {
       members["class"] = .string(failure.failureClass.rawValue)
       members["reason"] = .string(failure.description)
     }
-    if !status.isReady, status.attempt > 0 { members["attempt"] = .int(status.attempt) }
+    if !status.isReady, !isLeaving, status.attempt > 0 { members["attempt"] = .int(status.attempt) }
     guard members != last else { return nil }
     last = members
     members["time"] = .string(UTCTimestamp.text(milliseconds: wallMilliseconds))

@@ -76,6 +76,38 @@ import Testing
     subscription.cancel()
   }
 
+  /// A client of one's own that joins twice is found out, whatever comes next.
+  @Test func aSecondJoinIsAComplaint() async throws {
+    let join: [RealtimeScript.Step] = [.accept, .expect(.join("todos")), .reply(), .wait(.seconds(1))]
+    let transport = ScriptedTransport(
+      clock: clock, RealtimeScript(join + [.cut] + join), afterwards: .complain)
+    func connect(joins: Int) async -> any RealtimeTransportConnection {
+      let client = transport.connect(RealtimeTransportRequest(url: "wss://example.com/?vsn=2.0.0")) { _ in }
+      await clock.settle()
+      for ref in 0..<joins { client.send(.text(#"["\#(ref)","\#(ref)","realtime:todos","phx_join",{}]"#)) }
+      await clock.advance(by: .seconds(2))
+      return client
+    }
+    _ = await connect(joins: 2)
+    #expect(transport.remainingSteps == 4)
+    let second = await connect(joins: 1)
+    #expect(transport.remainingSteps == 0)
+    let surplus = transport.complaints()
+    #expect(surplus.count == 1)
+    #expect(surplus.first?.contains("expected nothing") == true && surplus.first?.contains("on connection 1") == true)
+    // Nothing is expected after the script either.
+    second.send(.text(#"["9","9","realtime:todos","phx_join",{}]"#))
+    second.send(.text(#"[null,"10","phoenix","heartbeat",{}]"#))
+    await clock.settle()
+    #expect(transport.complaints().count == 2)
+    #expect(transport.complaints().last?.contains("on connection 2") == true)
+    second.close(code: 1000, reason: "")
+    await clock.settle()
+    _ = await connect(joins: 0)
+    #expect(transport.complaints().count == 3)
+    #expect(transport.complaints().last?.contains("number 3") == true)
+  }
+
   @Test func anUnreachableNetworkFailsEachAttempt() async throws {
     let transport = ScriptedTransport(clock: clock)
     transport.setReachable(false)

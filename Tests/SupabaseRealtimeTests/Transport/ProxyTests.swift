@@ -6,7 +6,7 @@ import Testing
 @Suite(.timeLimit(.minutes(1)))
 struct ProxyTests {
   private func probe(
-    _ proxy: String, target: String, handshakeTimeout: UInt64 = .seconds(5)
+    _ proxy: String, target: String, handshakeTimeout: UInt64 = .seconds(60)
   ) -> TransportProbe {
     guard let server = ProxyServer(proxy) else { preconditionFailure("no proxy address") }
     let rule = ProxyRule(server, includesLoopback: true)

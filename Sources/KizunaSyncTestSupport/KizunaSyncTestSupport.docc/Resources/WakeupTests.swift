@@ -26,7 +26,7 @@ final class CountingWakeup: KizunaSyncRealtimeWakeup {
   let joined: [RealtimeScript.Step] = [.accept, .expect(.join("kizunasync:todos")), .reply()]
   let away: [RealtimeScript.Step] = [.wait(.seconds(5)), .close(code: 1012), .refuse(status: 503), .stall]
   let clock = VirtualClock()
-  let transport = ScriptedTransport(clock: clock, RealtimeScript(joined + away + joined))
+  let transport = ScriptedTransport(clock: clock, RealtimeScript(joined + away + joined), afterwards: .complain)
   let configuration = RealtimeConfiguration(url: try ServerURL("https://example.com"), apiKey: "key")
   let wakeup = CountingWakeup(RealtimeConnection(configuration, transport: transport, clock: clock))
   let subscription = wakeup.subscribe(topics: ["kizunasync:todos"]) {}
