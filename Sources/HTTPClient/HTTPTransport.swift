@@ -86,7 +86,8 @@ public struct HTTPError: Error, Hashable, Sendable, CustomStringConvertible, Cus
   public let message: String
   /// How an answer that is too long begins, if that was asked for. Never shown: it may hold rows.
   package let head: [UInt8]
-  /// The time was up with the connection standing: something smaller may get through in it.
+  /// The time was up with the connection standing and something under way: something smaller may get through in it. A
+  /// server that says nothing at all is not slow.
   package let isTooSlow: Bool
 
   public init(_ kind: Kind, _ message: String) {

@@ -12,6 +12,8 @@ struct CurlFailure {
   var resolved = false
   /// TCP and TLS stood.
   var connected = false
+  /// Part of the answer came, or the request is long enough to have taken the time: not a server that says nothing.
+  var hasMoved = false
   var systemError: Int32 = 0
   /// OpenSSL's certificate verdict, 0 when there was none.
   var verification = 0
@@ -56,7 +58,7 @@ struct CurlFailure {
   private func timeoutError(host: String, peer: String) -> HTTPError {
     if connected {
       return HTTPError(
-        .timeout, "\(host) did not answer completely within \(Self.spelled(timeout))", isTooSlow: true)
+        .timeout, "\(host) did not answer completely within \(Self.spelled(timeout))", isTooSlow: hasMoved)
     }
     let limit = Self.spelled(min(timeout, connectTimeout))
     if !resolved { return HTTPError(.timeout, "the name of \(peer) could not be resolved within \(limit)") }

@@ -194,6 +194,7 @@ final class CurlHandle {
         timeout: transfer.request.timeout, connectTimeout: transfer.request.connectTimeout,
         resolved: off(CURLINFO_NAMELOOKUP_TIME_T) > 0,
         connected: isConnected(transfer.route),
+        hasMoved: off(CURLINFO_SIZE_DOWNLOAD_T) > 0 || transfer.request.body.map { $0.count > Self.longBody } ?? false,
         systemError: Int32(truncatingIfNeeded: long(CURLINFO_OS_ERRNO)),
         verification: long(CURLINFO_SSL_VERIFYRESULT), proxyStatus: long(CURLINFO_HTTP_CONNECTCODE),
         proxyCode: long(CURLINFO_PROXY_ERROR), detail: String(cString: errorText))
@@ -208,6 +209,9 @@ final class CurlHandle {
         requestSentAt: received - UInt64(afterSending) * 1000, responseReceivedAt: received,
         peerAddress: string(CURLINFO_PRIMARY_IP)))
   }
+
+  /// Bytes of a request body beyond which the way there may be what takes the time.
+  private static let longBody = 65_536
 
   /// The times of connecting are 0 where a connection was reused; the last one before the request is not.
   private func isConnected(_ route: Route) -> Bool {

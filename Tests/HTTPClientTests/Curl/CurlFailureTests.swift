@@ -42,7 +42,13 @@ import Testing
     (
       CurlFailure(
         code: CURLE_OPERATION_TIMEDOUT, timeout: .milliseconds(1500), connectTimeout: .seconds(10), resolved: true,
-        connected: true), nil, HTTPError(.timeout, "host:443 did not answer completely within 1500 ms", isTooSlow: true)
+        connected: true), nil, HTTPError(.timeout, "host:443 did not answer completely within 1500 ms")
+    ),
+    (
+      CurlFailure(
+        code: CURLE_OPERATION_TIMEDOUT, timeout: .milliseconds(1500), connectTimeout: .seconds(10), resolved: true,
+        connected: true, hasMoved: true), nil,
+      HTTPError(.timeout, "host:443 did not answer completely within 1500 ms", isTooSlow: true)
     ),
     (
       CurlFailure(code: CURLE_SSL_CACERT_BADFILE, resolved: true), nil,
