@@ -6,7 +6,7 @@ import Testing
 
 @testable import LocalStack
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(3)))
 struct LocalStackTests {
   private static let configuration = LocalStackConfiguration(
     tables: ["todos": SyncTable(bucketColumn: "owner_id"), "notes": SyncTable()],
