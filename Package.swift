@@ -82,7 +82,10 @@ let tests: [Target] = [
     ]),
   .testTarget(
     name: "KizunaSyncTests",
-    dependencies: ["CSQLite", "HostKit", "HTTPClient", "KizunaSync", "KizunaSyncTestSupport", "SyncServer"]),
+    dependencies: [
+      "CSQLite", "HostKit", "HTTPClient", "KizunaSync", "KizunaSyncTestSupport", "LocalStack", "PostgresStack",
+      "PostgresTestSupport", "ServerPack", "SyncServer",
+    ]),
   .testTarget(
     name: "SupabaseSessionTests", dependencies: ["HostKit", "HTTPClient", "KizunaSyncTestSupport", "SupabaseSession"]),
   .testTarget(

@@ -7,6 +7,7 @@ public actor SQLSession {
   private let pipe: Int32
   private let path: String
   private var count = 0
+  private var last: Task<[String], any Error>?
 
   init(_ database: TestDatabase, user: String) throws {
     var template = Array("/tmp/kizuna-psql-XXXXXX".utf8CString)
@@ -26,13 +27,17 @@ public actor SQLSession {
     rmdir(path)
   }
 
-  /// Runs statements and returns their rows.
+  /// Runs statements, after those that other tasks run, and returns their rows.
   ///
   /// - Throws: `SQLFailure` when the last statement fails; the session goes on.
   @discardableResult
   public func run(_ sql: String, within timeout: UInt64 = .seconds(60)) async throws -> [String] {
-    let pending = try send(sql)
-    return try await pending.rows(within: timeout)
+    let task = Task { [last] in
+      _ = await last?.result
+      return try await send(sql).rows(within: timeout)
+    }
+    last = task
+    return try await task.value
   }
 
   /// Sends statements without waiting for them, such as one that waits for a lock.

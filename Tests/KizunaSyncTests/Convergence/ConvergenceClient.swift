@@ -1,14 +1,10 @@
-import HTTPClient
 import HostKit
 import KizunaSyncTestSupport
-import SyncServer
 
 @testable import KizunaSync
 
 /// One client of a random program, with what must become of its writes.
 final class ConvergenceClient: Sendable {
-  typealias World = ConvergenceProgram.World
-
   private struct State {
     var engine: SyncEngine
     var team: String
@@ -20,37 +16,36 @@ final class ConvergenceClient: Sendable {
   }
 
   let index: Int
-  private let world: World
+  private let world: ConvergenceWorld
   private let path: String?
   private let state: Locked<State>
-  private let transport: Transport
+  private let transport: ConvergenceTransport
 
   var engine: SyncEngine { state.withLock { $0.engine } }
   private var user: String { ConvergenceProgram.users[index] }
 
-  init(_ world: World, index: Int, path: String?) async throws {
+  init(_ world: ConvergenceWorld, index: Int, path: String?) async throws {
     self.world = world
     self.index = index
     self.path = path
-    transport = Transport(world, caller: .user(ConvergenceProgram.users[index]), index: index)
-    state = Locked(State(engine: try await Self.open(index, path, transport), team: "red"))
+    transport = ConvergenceTransport(world, user: ConvergenceProgram.users[index], index: index)
+    state = Locked(State(engine: try await Self.open(world, index, path, transport), team: "red"))
     try await engine.setBucket(["team": "red"])
     transport.meddle.withLock { $0 = { [weak self] in try await self?.writeSQL() } }
   }
 
-  private static func open(_ index: Int, _ path: String?, _ transport: Transport) async throws -> SyncEngine {
+  private static func open(
+    _ world: ConvergenceWorld, _ index: Int, _ path: String?, _ transport: ConvergenceTransport
+  ) async throws -> SyncEngine {
     try await SyncEngine.open(
       config: KizunaSyncClientConfig(
         tables: [
           "t": KizunaSyncTableConfig(bucket: .byOwner("owner_id"), columns: ["a": .number, "b": .number, "c": .text]),
           "p": KizunaSyncTableConfig(
             bucket: .byColumn("team"), columns: ["a": .number, "team": .text, "reader": .text]),
-          "log": KizunaSyncTableConfig(bucket: .byOwner("owner_id")),
+          "log": KizunaSyncTableConfig(bucket: .byOwner("owner_id"), columns: ["n": .number]),
         ],
-        databasePath: path,
-        remote: KizunaSyncRemoteConfig(
-          url: "http://127.0.0.1:1", publishableKey: "key",
-          accessToken: TestToken.user(ConvergenceProgram.users[index])),
+        databasePath: path, remote: world.server.remote(for: ConvergenceProgram.users[index]),
         defaultLimit: index + 2), http: transport, clock: VirtualClock(), log: .none, emit: { _ in })
   }
 
@@ -65,7 +60,7 @@ final class ConvergenceClient: Sendable {
   func restart() async throws {
     guard path != nil else { return }
     await engine.dispose()
-    let fresh = try await Self.open(index, path, transport)
+    let fresh = try await Self.open(world, index, path, transport)
     try await fresh.setBucket(["team": .string(state.withLock { $0.team })])
     state.withLock { $0.engine = fresh }
   }
@@ -73,10 +68,10 @@ final class ConvergenceClient: Sendable {
   /// Wipes what was not sent.
   func reset() async throws {
     try await engine.reset()
-    let (server, decided) = (world.state.withLock { $0.server }, world.decided())
+    let (logged, verdicts) = (try await world.server.rows("log"), try await world.server.verdicts())
     state.withLock { state in
-      state.logged = state.logged.filter { server.row("log", $0) != nil }
-      state.minted.formIntersection(decided)
+      state.logged = state.logged.filter { logged[$0] != nil }
+      state.minted = state.minted.filter { verdicts[$0] != nil }
     }
   }
 
@@ -108,11 +103,12 @@ final class ConvergenceClient: Sendable {
 
   func writeByLibrary() async throws {
     let (index, user) = (index, user)
+    let logged = state.withLock { $0.logged.sorted() }
     let write = world.random { random in
       let key = random.pick(ConvergenceProgram.keys)
       let table = random.chance(65) ? "t" : "p"
       var write = LocalWrite(table: table, pk: key, op: .update)
-      switch random.below(6) {
+      switch random.below(7) {
       case 0:
         write.op = .insert
         write.columns = ["id": .string(key), "a": .int(random.below(9))]
@@ -125,6 +121,11 @@ final class ConvergenceClient: Sendable {
         write.columns = ["a": .int(random.below(9))]
         if table == "p", random.chance(40) { write.columns["team"] = .string(random.pick(ConvergenceProgram.teams)) }
       case 2: write.op = .delete
+      // A counter that nobody else touches.
+      case 3 where !logged.isEmpty:
+        write.table = "log"
+        write.pk = random.pick(logged)
+        write.transforms = ["n": ["op": "increment", "by": .int(1 + random.below(9))]]
       default: write.transforms = [table == "t" ? "b" : "a": ["op": "increment", "by": .int(1 + random.below(3))]]
       }
       let number = random.next() % 1_000_000_000_000
@@ -172,7 +173,6 @@ final class ConvergenceClient: Sendable {
     if database.isInTransaction { try? database.execute("ROLLBACK") }
     guard let entry, (try? database.execute("INSERT INTO log(id) VALUES ('\(entry)')")) != nil else { return }
     _ = state.withLock { $0.logged.insert(entry) }
-    _ = world.state.withLock { $0.logged.insert(entry) }
   }
 
   private static func statement(_ random: inout SeededRandom, _ user: String) -> String {
@@ -214,20 +214,25 @@ final class ConvergenceClient: Sendable {
   /// - Parameter isSwept: until then, rows that were hidden without a tombstone may still be there.
   func comparison(isSwept: Bool) async throws -> String? {
     let team = state.withLock { $0.team }
-    let wanted = world.shown(to: user, team: team)
-    for (table, wanted) in wanted.sorted(by: { $0.key < $1.key }) {
-      let rows = try await engine.read { try $0.rows(table) }
-      var shown = Dictionary(uniqueKeysWithValues: rows.map { ($0.pk, $0.columns.filter { $0.key != "id" }) })
-      if table == "p", !isSwept { shown = shown.filter { wanted[$0.key] != nil } }
-      if shown != wanted.mapValues({ $0.filter { $0.key != "id" } }) {
-        return "client \(index), \(isSwept ? "swept" : "synced"), \(table): shows \(shown)\nserver holds \(wanted)"
+    let server = try await world.server.shown(to: user, team: team)
+    for (table, rows) in server.tables.sorted(by: { $0.key < $1.key }) {
+      var wanted = rows.mapValues { $0.filter { $0.key != "id" } }
+      let own = try await engine.read { try $0.rows(table) }
+      var shown = Dictionary(uniqueKeysWithValues: own.map { ($0.pk, $0.columns.filter { $0.key != "id" }) })
+      if table == "p", !isSwept {
+        wanted = wanted.filter { !server.unannounced.contains($0.key) }
+        shown = shown.filter { wanted[$0.key] != nil }
+      }
+      if shown != wanted {
+        return "client \(index), \(isSwept ? "swept" : "synced"), \(table): shows \(shown)\nserver shows \(wanted)"
       }
     }
     let (logged, minted) = state.withLock { ($0.logged, $0.minted) }
-    let served = world.state.withLock { $0.server }
-    if let lost = logged.first(where: { served.row("log", $0) == nil }) { return "client \(index) lost log \(lost)" }
+    let served = try await world.server.rows("log")
+    if let lost = logged.first(where: { served[$0] == nil }) { return "client \(index) lost log \(lost)" }
     let refused = Set(try await engine.rejections(includeDismissed: true).map(\.mutationId))
-    if let lost = minted.subtracting(world.decided()).subtracting(refused).first {
+    let decided = try await world.server.verdicts()
+    if let lost = minted.first(where: { decided[$0] == nil && !refused.contains($0) }) {
       return "client \(index) lost the write \(lost)"
     }
     return nil
@@ -242,58 +247,6 @@ final class ConvergenceClient: Sendable {
         }
       }
       return try replica.isHarvestPending() ? "client \(index): the journal is not empty" : nil
-    }
-  }
-
-  // MARK: The network between
-
-  private final class Transport: HTTPTransport {
-    private let world: World
-    private let caller: Caller
-    private let index: Int
-    /// The transforms that were sent, by id.
-    private let transforms = Locked<[String: String]>([:])
-    let meddle = Locked<(@Sendable () async throws -> Void)?>(nil)
-    let problem = Locked<String?>(nil)
-
-    init(_ world: World, caller: Caller, index: Int) {
-      self.world = world
-      self.caller = caller
-      self.index = index
-    }
-
-    func send(_ request: HTTPRequest) async throws -> HTTPResponse {
-      guard let body = request.json else { throw HTTPError(.other, "no body") }
-      let meddle = meddle.withLock { $0 }
-      let isCalm = world.isCalm
-      try await meddle?()
-      world.note("\(index): sent \(JSONWriter.text(body))")
-      checkBodies(body)
-      if !isCalm, world.random({ $0.chance(10) }) { throw HTTPError(.connectionLost, "the request was lost") }
-      var answer = serve(request, body)
-      // A proxy that repeats a request: the first answer is lost on the way.
-      if !isCalm, world.random({ $0.chance(10) }) { answer = serve(request, body) }
-      world.note("\(index): answered \(JSONWriter.text(answer.body))")
-      if !isCalm, world.random({ $0.chance(15) }) { throw HTTPError(.connectionLost, "the answer was lost") }
-      try await meddle?()
-      return .json(answer.body, status: answer.status)
-    }
-
-    private func serve(_ request: HTTPRequest, _ body: JSONValue) -> RPCAnswer {
-      world.state.withLock { state in
-        request.path.hasSuffix("push")
-          ? state.server.push(body, caller: caller, now: 0) : state.server.pull(body, caller: caller)
-      }
-    }
-
-    /// A mutation that is sent again is sent as it was: under one id a transform cannot count twice.
-    private func checkBodies(_ body: JSONValue) {
-      for mutation in body["batch"]?["mutations"]?.arrayValue ?? [] {
-        guard let id = mutation["mutation_id"]?.stringValue else { continue }
-        let text = JSONWriter.text(mutation)
-        let before = transforms.withLock { $0.updateValue(text, forKey: id) }
-        if let before, before != text { problem.withLock { $0 = "\(id) was sent as \(before), then as \(text)" } }
-      }
     }
   }
 }
