@@ -43,7 +43,7 @@ let sources: [Target] = [
 
   .target(
     name: "LocalStack",
-    dependencies: ["CLibwebsockets", "HostKit", "PhoenixChannels", "SupabaseRealtime", "SyncServer"]),
+    dependencies: ["CLibwebsockets", "CLinux", "HostKit", "PhoenixChannels", "SupabaseRealtime", "SyncServer"]),
 
   // Empty without the trait `Postgres`, so that nothing else needs libpq.
   .target(
@@ -70,14 +70,14 @@ let tests: [Target] = [
   .testTarget(name: "HostKitTests", dependencies: ["HostKit"]),
   .testTarget(
     name: "PhoenixChannelsTests", dependencies: ["HostKit", "PhoenixChannels", "kizuna-storm"], exclude: ["Fixtures"]),
-  .testTarget(name: "HTTPClientTests", dependencies: ["HostKit", "HTTPClient"]),
+  .testTarget(name: "HTTPClientTests", dependencies: ["CLinux", "HostKit", "HTTPClient"]),
   .testTarget(
     name: "SyncServerTests", dependencies: ["HostKit", "HTTPClient", "KizunaSyncTestSupport", "SyncServer"],
     exclude: ["Transcripts"]),
   .testTarget(
     name: "SupabaseRealtimeTests",
     dependencies: [
-      "CLibwebsockets", "HostKit", "HTTPClient", "KizunaSyncTestSupport", "LocalStack", "PhoenixChannels",
+      "CLibwebsockets", "CLinux", "HostKit", "HTTPClient", "KizunaSyncTestSupport", "LocalStack", "PhoenixChannels",
       "SupabaseRealtime", "SyncServer",
     ]),
   .testTarget(
@@ -91,7 +91,7 @@ let tests: [Target] = [
   .testTarget(
     name: "KizunaDoorbellTests",
     dependencies: [
-      "HTTPClient", "HostKit", "KizunaDoorbell", "KizunaSync", "KizunaSyncTestSupport", "LocalStack",
+      "CLinux", "HTTPClient", "HostKit", "KizunaDoorbell", "KizunaSync", "KizunaSyncTestSupport", "LocalStack",
       "PhoenixChannels", "SupabaseRealtime", "SupabaseSession",
     ]),
   .testTarget(
@@ -110,7 +110,8 @@ let tests: [Target] = [
     name: "CommandTests",
     dependencies: [
       "CSQLite", "HostKit", "HTTPClient", "KizunaDoorbell", "KizunaSync", "KizunaSyncTestSupport", "LocalStack",
-      "PostgresTestSupport", "SyncServer", "kizuna-doorbell", "kizuna-localstack",
+      "PhoenixChannels", "PostgresTestSupport", "SupabaseRealtime", "SyncServer", "kizuna-doorbell",
+      "kizuna-localstack",
     ]),
 ]
 

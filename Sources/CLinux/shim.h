@@ -7,6 +7,7 @@
 #include <sys/inotify.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
+#include <sys/socket.h>
 #include <sys/timerfd.h>
 #include <stdint.h>
 #include <linux/netlink.h>
@@ -18,6 +19,8 @@ static inline int kd_name_thread(const char *name) { return prctl(PR_SET_NAME, n
 // Declared by glibc only under _GNU_SOURCE, which Swift's importer does not set.
 extern int pipe2(int descriptors[2], int flags);
 static inline int kd_pipe_closed_on_exec(int descriptors[2]) { return pipe2(descriptors, 02000000 /* O_CLOEXEC */); }
+extern int accept4(int listener, struct sockaddr *peer, socklen_t *size, int flags);
+static inline int kd_accept_closed_on_exec(int listener) { return accept4(listener, 0, 0, SOCK_CLOEXEC); }
 extern int dup3(int from, int to, int flags);
 static inline int kd_replace_descriptor(int old, int by) { return dup3(by, old, 02000000 /* O_CLOEXEC */); }
 

@@ -8,19 +8,14 @@ import Testing
   }
 
   @Test func whatNobodyTookUpYetIsListedToo() async throws {
-    try await Stack.with { stack in
-      try await Scratch.with { scratch in
-        let database = scratch.path + "/a.db"
-        let file = try scratch.write("a.json", stack.configuration(database: database))
-        #expect(try await Binaries.doorbell("sync", "--config", file).code == ExitCode.ok.rawValue)
-        try PlainSQL.run(database, "INSERT INTO todos(title) VALUES ('x'), ('y')")
-        let list = try await json("outbox", "list", "--config", file)
-        #expect(list.value["captured"] == [["table": "todos", "changes": 2]])
-        let text = try await Binaries.doorbell("outbox", "list", "--config", file)
-        #expect(text.output == ["waits    2 changes of todos by plain SQL, which the next run or sync takes up"])
-        let none = try await Binaries.doorbell("outbox", "retry", "--config", file, "--all")
-        #expect(none.output == ["there are no refused writes"])
-      }
+    try await SyncedHost.with { _, _, database, file in
+      try PlainSQL.run(database, "INSERT INTO todos(title) VALUES ('x'), ('y')")
+      let list = try await json("outbox", "list", "--config", file)
+      #expect(list.value["captured"] == [["table": "todos", "changes": 2]])
+      let text = try await Binaries.doorbell("outbox", "list", "--config", file)
+      #expect(text.output == ["waits    2 changes of todos by plain SQL, which the next run or sync takes up"])
+      let none = try await Binaries.doorbell("outbox", "retry", "--config", file, "--all")
+      #expect(none.output == ["there are no refused writes"])
     }
   }
 
@@ -84,28 +79,23 @@ import Testing
 
   /// A group that no server takes is refused in one run, says why, and is not spelled write by write.
   @Test func aGroupOverTheServersLimitSaysSo() async throws {
-    try await Stack.with { stack in
-      try await Scratch.with { scratch in
-        let database = scratch.path + "/a.db"
-        let file = try scratch.write("a.json", stack.configuration(database: database))
-        #expect(try await Binaries.doorbell("sync", "--config", file).code == ExitCode.ok.rawValue)
-        try PlainSQL.run(
-          database,
-          "BEGIN IMMEDIATE; INSERT INTO _kizunasync_group VALUES ('big'); "
-            + "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 600) "
-            + "INSERT INTO todos(title) SELECT 'x' FROM n; DELETE FROM _kizunasync_group; COMMIT;")
-        let sync = try await Binaries.doorbell("sync", "--config", file)
-        #expect(sync.code == ExitCode.workLeft.rawValue)
-        #expect(
-          sync.errors.contains { $0.contains("reason=TOO_MANY_WRITES") && $0.contains("600 writes") }, "\(sync.errors)")
-        let list = try await Binaries.doorbell("outbox", "list", "--config", file)
-        #expect(
-          list.output.contains { $0.contains("TOO_MANY_WRITES: ") && $0.contains("600 writes") && $0.contains("500") })
-        let retry = try await Binaries.doorbell("outbox", "retry", "--config", file, "--all")
-        #expect(retry.output.count == 1)
-        #expect(retry.output.first?.contains(" as 600 writes: ") == true)
-        #expect(retry.output.first?.hasSuffix(" and 597 more") == true)
-      }
+    try await SyncedHost.with { _, _, database, file in
+      try PlainSQL.run(
+        database,
+        "BEGIN IMMEDIATE; INSERT INTO _kizunasync_group VALUES ('big'); "
+          + "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 600) "
+          + "INSERT INTO todos(title) SELECT 'x' FROM n; DELETE FROM _kizunasync_group; COMMIT;")
+      let sync = try await Binaries.doorbell("sync", "--config", file)
+      #expect(sync.code == ExitCode.workLeft.rawValue)
+      #expect(
+        sync.errors.contains { $0.contains("reason=TOO_MANY_WRITES") && $0.contains("600 writes") }, "\(sync.errors)")
+      let list = try await Binaries.doorbell("outbox", "list", "--config", file)
+      #expect(
+        list.output.contains { $0.contains("TOO_MANY_WRITES: ") && $0.contains("600 writes") && $0.contains("500") })
+      let retry = try await Binaries.doorbell("outbox", "retry", "--config", file, "--all")
+      #expect(retry.output.count == 1)
+      #expect(retry.output.first?.contains(" as 600 writes: ") == true)
+      #expect(retry.output.first?.hasSuffix(" and 597 more") == true)
     }
   }
 
@@ -163,22 +153,17 @@ import Testing
 
   /// Without a run: what waits is listed with its age, and the next sync sends what was queued again.
   @Test func whatWaitsIsListed() async throws {
-    try await Stack.with { stack in
-      try await Scratch.with { scratch in
-        let database = scratch.path + "/a.db"
-        let file = try scratch.write("a.json", stack.configuration(database: database))
-        #expect(try await Binaries.doorbell("sync", "--config", file).code == ExitCode.ok.rawValue)
-        try PlainSQL.run(database, "INSERT INTO todos(id, title) VALUES ('k', 'x')")
-        await stack.process.stop()
-        #expect(try await Binaries.doorbell("sync", "--config", file).code == ExitCode.unreachable.rawValue)
-        let list = try await json("outbox", "list", "--config", file)
-        let write = list.value["queued"]?[0]
-        #expect(write?["table"] == "todos" && write?["pk"] == "k" && write?["op"] == "insert")
-        #expect(write?["sent"] == true && write?["age_s"]?.intValue != nil)
-        #expect(write?["last_error"]?.stringValue?.contains("connection refused") == true)
-        let retry = try await json("outbox", "retry", "--config", file, "--all")
-        #expect(retry.code == ExitCode.ok.rawValue && retry.value["retried"] == [])
-      }
+    try await SyncedHost.with { stack, _, database, file in
+      try PlainSQL.run(database, "INSERT INTO todos(id, title) VALUES ('k', 'x')")
+      await stack.process.stop()
+      #expect(try await Binaries.doorbell("sync", "--config", file).code == ExitCode.unreachable.rawValue)
+      let list = try await json("outbox", "list", "--config", file)
+      let write = list.value["queued"]?[0]
+      #expect(write?["table"] == "todos" && write?["pk"] == "k" && write?["op"] == "insert")
+      #expect(write?["sent"] == true && write?["age_s"]?.intValue != nil)
+      #expect(write?["last_error"]?.stringValue?.contains("connection refused") == true)
+      let retry = try await json("outbox", "retry", "--config", file, "--all")
+      #expect(retry.code == ExitCode.ok.rawValue && retry.value["retried"] == [])
     }
   }
 

@@ -5,47 +5,37 @@ import Testing
 
 @Suite struct SyncTests {
   @Test func deliversAndSaysSo() async throws {
-    try await Stack.with { stack in
-      try await Scratch.with { scratch in
-        let database = scratch.path + "/a.db"
-        let file = try scratch.write("a.json", stack.configuration(database: database))
-        #expect(try await Binaries.doorbell("sync", "--config", file).code == ExitCode.ok.rawValue)
-        try PlainSQL.run(database, "INSERT INTO todos(title) VALUES ('x')")
-        let ending = try await Binaries.doorbell("sync", "--config", file)
-        #expect(ending.code == ExitCode.ok.rawValue)
-        let summary = try JSONValue(parsing: ending.output.joined())
-        #expect(summary["ok"] == true)
-        #expect(summary["outbox_depth"] == 0)
-        #expect(summary["cursor"] == "1")
-        #expect(summary["by"] == "sync")
-      }
+    try await SyncedHost.with { _, _, database, file in
+      try PlainSQL.run(database, "INSERT INTO todos(title) VALUES ('x')")
+      let ending = try await Binaries.doorbell("sync", "--config", file)
+      #expect(ending.code == ExitCode.ok.rawValue)
+      let summary = try JSONValue(parsing: ending.output.joined())
+      #expect(summary["ok"] == true)
+      #expect(summary["outbox_depth"] == 0)
+      #expect(summary["cursor"] == "1")
+      #expect(summary["by"] == "sync")
     }
   }
 
   @Test func saysThatTheServerRefusedAWrite() async throws {
-    try await Stack.with { stack in
-      try await Scratch.with { scratch in
-        let database = scratch.path + "/a.db"
-        let file = try scratch.write("a.json", stack.configuration(database: database))
-        #expect(try await Binaries.doorbell("sync", "--config", file).code == ExitCode.ok.rawValue)
-        try PlainSQL.run(database, "INSERT INTO todos(title, owner_id) VALUES ('x', 'somebody else')")
-        let ending = try await Binaries.doorbell("sync", "--config", file)
-        #expect(ending.code == ExitCode.workLeft.rawValue)
-        let summary = try JSONValue(parsing: ending.output.joined())
-        #expect(summary["ok"] == false)
-        #expect(summary["rejected"] == 1)
-        // It is held until somebody decides.
-        let later = try await Binaries.doorbell("sync", "--config", file)
-        #expect(later.code == ExitCode.workLeft.rawValue)
-        let again = try JSONValue(parsing: later.output.joined())
-        #expect(again["ok"] == false && again["rejected"] == 0 && again["rejections"] == 1)
-        #expect(later.errors.contains { $0.contains("outbox list") }, "\(later.errors)")
-        let status = try await Binaries.doorbell("status", "--config", file, "--json")
-        #expect(try JSONValue(parsing: status.output.joined())["rejections"] == 1)
-        #expect(
-          try await Binaries.doorbell("outbox", "discard", "--all", "--config", file).code == ExitCode.ok.rawValue)
-        #expect(try await Binaries.doorbell("sync", "--config", file).code == ExitCode.ok.rawValue)
-      }
+    try await SyncedHost.with { _, _, database, file in
+      try PlainSQL.run(database, "INSERT INTO todos(title, owner_id) VALUES ('x', 'somebody else')")
+      let ending = try await Binaries.doorbell("sync", "--config", file)
+      #expect(ending.code == ExitCode.workLeft.rawValue)
+      let summary = try JSONValue(parsing: ending.output.joined())
+      #expect(summary["ok"] == false)
+      #expect(summary["rejected"] == 1)
+      // It is held until somebody decides.
+      let later = try await Binaries.doorbell("sync", "--config", file)
+      #expect(later.code == ExitCode.workLeft.rawValue)
+      let again = try JSONValue(parsing: later.output.joined())
+      #expect(again["ok"] == false && again["rejected"] == 0 && again["rejections"] == 1)
+      #expect(later.errors.contains { $0.contains("outbox list") }, "\(later.errors)")
+      let status = try await Binaries.doorbell("status", "--config", file, "--json")
+      #expect(try JSONValue(parsing: status.output.joined())["rejections"] == 1)
+      #expect(
+        try await Binaries.doorbell("outbox", "discard", "--all", "--config", file).code == ExitCode.ok.rawValue)
+      #expect(try await Binaries.doorbell("sync", "--config", file).code == ExitCode.ok.rawValue)
     }
   }
 
@@ -56,25 +46,20 @@ import Testing
       "INSERT INTO _kizunasync_parked VALUES ('todos', 'p', '{}', 'UNIQUE constraint failed')",
     ], [false, true])
   func saysThatWorkIsLeft(script: String, isBesideRun: Bool) async throws {
-    try await Stack.with { stack in
-      try await Scratch.with { scratch in
-        let database = scratch.path + "/a.db"
-        let file = try scratch.write("a.json", stack.configuration(database: database))
-        #expect(try await Binaries.doorbell("sync", "--config", file).code == ExitCode.ok.rawValue)
-        try PlainSQL.run(database, "INSERT INTO todos(title) VALUES ('x')")
-        #expect(try await Binaries.doorbell("sync", "--config", file).code == ExitCode.ok.rawValue)
-        func check() async throws {
-          try PlainSQL.run(database, script)
-          let ending = try await Binaries.doorbell("sync", "--config", file)
-          #expect(ending.code == ExitCode.workLeft.rawValue, "\(ending.output)")
-          #expect(try JSONValue(parsing: ending.output.joined())["ok"] == false)
-          #expect(ending.errors.contains { $0.contains("outbox list") }, "\(ending.errors)")
-        }
-        if isBesideRun {
-          try await RunningGateway.with(configuration: file) { _ in try await check() }
-        } else {
-          try await check()
-        }
+    try await SyncedHost.with { _, _, database, file in
+      try PlainSQL.run(database, "INSERT INTO todos(title) VALUES ('x')")
+      #expect(try await Binaries.doorbell("sync", "--config", file).code == ExitCode.ok.rawValue)
+      func check() async throws {
+        try PlainSQL.run(database, script)
+        let ending = try await Binaries.doorbell("sync", "--config", file)
+        #expect(ending.code == ExitCode.workLeft.rawValue, "\(ending.output)")
+        #expect(try JSONValue(parsing: ending.output.joined())["ok"] == false)
+        #expect(ending.errors.contains { $0.contains("outbox list") }, "\(ending.errors)")
+      }
+      if isBesideRun {
+        try await RunningGateway.with(configuration: file) { _ in try await check() }
+      } else {
+        try await check()
       }
     }
   }
@@ -243,80 +228,65 @@ import Testing
 
   /// A signal would end an app that does not expect it. This process is one.
   @Test func anAppThatHoldsTheDatabaseIsNotSignalled() async throws {
-    try await Stack.with { stack in
-      try await Scratch.with { scratch in
-        let database = scratch.path + "/a.db"
-        let file = try scratch.write("a.json", stack.configuration(database: database))
-        #expect(try await Binaries.doorbell("sync", "--config", file).code == ExitCode.ok.rawValue)
-        let client = KizunaSyncClient()
-        try await client.create(
-          KizunaSyncClientConfig(
-            tables: ["todos": .init(bucket: .byOwner("owner_id"))], databasePath: database,
-            remote: .init(url: stack.url, publishableKey: stack.publishableKey)))
-        try await fails(file, .locked, saying: "process \(getpid()) ", "stop it first")
-        await client.dispose()
-      }
+    try await SyncedHost.with { stack, _, database, file in
+      let client = KizunaSyncClient()
+      try await client.create(
+        KizunaSyncClientConfig(
+          tables: ["todos": .init(bucket: .byOwner("owner_id"))], databasePath: database,
+          remote: .init(url: stack.url, publishableKey: stack.publishableKey)))
+      try await fails(file, .locked, saying: "process \(getpid()) ", "stop it first")
+      await client.dispose()
     }
   }
 
   @Test func anotherUsersDatabaseIsNotTouched() async throws {
-    try await Stack.with { stack in
-      try await Scratch.with { scratch in
-        let database = scratch.path + "/a.db"
-        let file = try scratch.write("a.json", stack.configuration(database: database))
-        #expect(try await Binaries.doorbell("sync", "--config", file).code == ExitCode.ok.rawValue)
-        let bob = stack.configuration(
-          database: database, session: #"{"email": "bob@example.com", "password": "bob"}"#)
-        try scratch.write("a.json", bob)
-        let ending = try await Binaries.doorbell("sync", "--config", file)
-        #expect(ending.code == ExitCode.configuration.rawValue)
-        #expect(ending.errors.contains { $0.contains("belongs to another user") })
-        // That was a mistake, and its owner goes on.
-        try scratch.write("a.json", stack.configuration(database: database))
-        #expect(try await Binaries.doorbell("sync", "--config", file).code == ExitCode.ok.rawValue)
-        try scratch.write("a.json", bob)
+    try await SyncedHost.with { stack, scratch, database, file in
+      let bob = stack.configuration(
+        database: database, session: #"{"email": "bob@example.com", "password": "bob"}"#)
+      try scratch.write("a.json", bob)
+      let ending = try await Binaries.doorbell("sync", "--config", file)
+      #expect(ending.code == ExitCode.configuration.rawValue)
+      #expect(ending.errors.contains { $0.contains("belongs to another user") })
+      // That was a mistake, and its owner goes on.
+      try scratch.write("a.json", stack.configuration(database: database))
+      #expect(try await Binaries.doorbell("sync", "--config", file).code == ExitCode.ok.rawValue)
+      try scratch.write("a.json", bob)
 
-        // Emptied, it is the new user's, and nothing unsent is lost without being asked for.
-        try PlainSQL.run(database, "INSERT INTO todos(title) VALUES ('never sent')")
-        let refused = try await Binaries.doorbell("reset", "--config", file)
-        #expect(refused.code == ExitCode.workLeft.rawValue)
-        #expect(refused.errors.contains { $0.contains("1 write never sent") && $0.contains("--discard-writes") })
-        #expect(try PlainSQL.run(database, "SELECT count(*) FROM todos") == ["1"])
-        let emptied = try await Binaries.doorbell("reset", "--config", file, "--discard-writes")
-        #expect(emptied.code == ExitCode.ok.rawValue)
-        #expect(try PlainSQL.run(database, "SELECT count(*) FROM todos") == ["0"])
-        #expect(try await Binaries.doorbell("sync", "--config", file).code == ExitCode.ok.rawValue)
-      }
+      // Emptied, it is the new user's, and nothing unsent is lost without being asked for.
+      try PlainSQL.run(database, "INSERT INTO todos(title) VALUES ('never sent')")
+      let refused = try await Binaries.doorbell("reset", "--config", file)
+      #expect(refused.code == ExitCode.workLeft.rawValue)
+      #expect(refused.errors.contains { $0.contains("1 write never sent") && $0.contains("--discard-writes") })
+      #expect(try PlainSQL.run(database, "SELECT count(*) FROM todos") == ["1"])
+      let emptied = try await Binaries.doorbell("reset", "--config", file, "--discard-writes")
+      #expect(emptied.code == ExitCode.ok.rawValue)
+      #expect(try PlainSQL.run(database, "SELECT count(*) FROM todos") == ["0"])
+      #expect(try await Binaries.doorbell("sync", "--config", file).code == ExitCode.ok.rawValue)
     }
   }
 
   /// A client that got another user's token blocks its database, as the Kizuna API says; every command tells.
   @Test func aBlockedReplicaSaysSo() async throws {
-    try await Stack.with { stack in
-      try await Scratch.with { scratch in
-        let database = scratch.path + "/a.db"
-        let file = try scratch.write("a.json", stack.configuration(database: database))
-        #expect(try await Binaries.doorbell("sync", "--config", file).code == ExitCode.ok.rawValue)
-        let client = KizunaSyncClient()
-        try await client.create(
-          KizunaSyncClientConfig(
-            tables: ["todos": .init(bucket: .byOwner("owner_id"))], databasePath: database,
-            remote: .init(url: stack.url, publishableKey: stack.publishableKey)))
-        // {"sub":"other"}
-        try await client.setAccessToken("e30.eyJzdWIiOiJvdGhlciJ9.x")
-        await client.dispose()
+    try await SyncedHost.with { stack, _, database, file in
+      let client = KizunaSyncClient()
+      try await client.create(
+        KizunaSyncClientConfig(
+          tables: ["todos": .init(bucket: .byOwner("owner_id"))], databasePath: database,
+          remote: .init(url: stack.url, publishableKey: stack.publishableKey)))
+      // {"sub":"other"}
+      try await client.setAccessToken("e30.eyJzdWIiOiJvdGhlciJ9.x")
+      await client.dispose()
 
-        let ending = try await Binaries.doorbell("sync", "--config", file)
-        #expect(ending.code == ExitCode.workLeft.rawValue)
-        #expect(try JSONValue(parsing: ending.output.joined())["blocked"] == "identity_changed")
-        #expect(ending.errors.contains { $0.contains("kizuna-doorbell reset") })
-        let gateway = try ChildProcess(executable: Binaries.doorbell, arguments: ["run", "--config", file])
-        let line = try await gateway.line(of: .errors, within: .seconds(60)) {
-          $0.contains("gateway.synced") || $0.contains("gateway.blocked")
-        }
-        #expect(line.contains("gateway.blocked") && line.contains("kizuna-doorbell reset"))
-        await gateway.stop()
+      let ending = try await Binaries.doorbell("sync", "--config", file)
+      #expect(ending.code == ExitCode.workLeft.rawValue)
+      #expect(try JSONValue(parsing: ending.output.joined())["blocked"] == "identity_changed")
+      #expect(ending.errors.contains { $0.contains("kizuna-doorbell reset") })
+      let gateway = try ChildProcess(executable: Binaries.doorbell, arguments: ["run", "--config", file])
+      let line = try await gateway.line(of: .errors, within: .seconds(60)) {
+        $0.contains("gateway.synced") || $0.contains("gateway.blocked")
       }
+      #expect(line.contains("gateway.blocked") && line.contains("kizuna-doorbell reset"))
+      await gateway.stop()
     }
   }
 }

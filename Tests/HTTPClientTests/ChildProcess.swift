@@ -1,3 +1,4 @@
+import CLinux
 import Glibc
 
 /// A program started by a test, its standard output readable line by line, killed at the latest in `deinit`.
@@ -10,8 +11,9 @@ final class ChildProcess {
   init(_ arguments: [String]) throws {
     var out: [Int32] = [0, 0]
     var into: [Int32] = [0, 0]
-    guard pipe(&out) == 0, pipe(&into) == 0 else { throw ChildProcessError(code: errno) }
-    for end in out + into { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
+    guard kd_pipe_closed_on_exec(&out) == 0, kd_pipe_closed_on_exec(&into) == 0 else {
+      throw ChildProcessError(code: errno)
+    }
     var actions = posix_spawn_file_actions_t()
     posix_spawn_file_actions_init(&actions)
     defer { posix_spawn_file_actions_destroy(&actions) }

@@ -1,3 +1,4 @@
+import CLinux
 import Glibc
 import HostKit
 
@@ -67,8 +68,9 @@ final class RawServer: Sendable {
     (listener, port) = Self.listen()
     HostThread.detach(name: "raw-server") { [self] in
       while true {
-        let socket = accept(listener, nil, nil)
-        if socket < 0 { return }
+        let socket = kd_accept_closed_on_exec(listener)
+        // Closed here alone: by the time this thread comes back to `accept`, the number might be another test's listener.
+        if socket < 0 { return _ = close(listener) }
         let number = accepted.withLock { count -> Int in
           count += 1
           return count
@@ -83,7 +85,6 @@ final class RawServer: Sendable {
   /// Ends the accepting thread; connections end when their peers close.
   func stop() {
     Glibc.shutdown(listener, Int32(SHUT_RDWR))
-    close(listener)
   }
 
   /// A port on which nobody listens.
@@ -94,7 +95,7 @@ final class RawServer: Sendable {
   }
 
   private static func listen() -> (Int32, UInt16) {
-    let listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+    let listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
     var one: Int32 = 1
     setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &one, 4)
     var address = sockaddr_in()

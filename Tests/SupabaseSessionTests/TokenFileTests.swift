@@ -91,19 +91,24 @@ import Testing
     await session.stop()
   }
 
-  @Test(arguments: [true, false]) func aFileThatIsReplacedGivesTheNewTokenAtOnce(atomically: Bool) async throws {
-    try write(AuthServer.token("one") + "\n")
+  /// The file holds the token "one"; after `change` everybody hears of the token "two".
+  private func tokenBecomesTwo(_ change: () throws -> Void) async throws {
     let session = try session(.accessTokenFile(path))
     let told = AsyncStream.makeStream(of: String?.self)
     let subscription = session.onToken { told.continuation.yield($0?.value) }
     var tokens = told.stream.makeAsyncIterator()
     #expect(try await session.accessToken().value == AuthServer.token("one"))
     #expect(await tokens.next() == AuthServer.token("one"))
-    try write(AuthServer.token("two"), atomically: atomically)
+    try change()
     #expect(await tokens.next() == AuthServer.token("two"))
     #expect(try await session.accessToken().value == AuthServer.token("two"))
     subscription.cancel()
     await session.stop()
+  }
+
+  @Test(arguments: [true, false]) func aFileThatIsReplacedGivesTheNewTokenAtOnce(atomically: Bool) async throws {
+    try write(AuthServer.token("one") + "\n")
+    try await tokenBecomesTwo { try write(AuthServer.token("two"), atomically: atomically) }
   }
 
   @Test func aMountedSecretThatIsTurnedToAnotherFolderIsNoticed() async throws {
@@ -114,17 +119,10 @@ import Testing
     }
     try files.createSymbolicLink(atPath: "\(folder)/..data", withDestinationPath: "..one")
     try files.createSymbolicLink(atPath: path, withDestinationPath: "..data/token")
-    let session = try session(.accessTokenFile(path))
-    let told = AsyncStream.makeStream(of: String?.self)
-    let subscription = session.onToken { told.continuation.yield($0?.value) }
-    var tokens = told.stream.makeAsyncIterator()
-    _ = try await session.accessToken()
-    #expect(await tokens.next() == AuthServer.token("one"))
-    try files.createSymbolicLink(atPath: "\(folder)/..new", withDestinationPath: "..two")
-    #expect(rename("\(folder)/..new", "\(folder)/..data") == 0)
-    #expect(await tokens.next() == AuthServer.token("two"))
-    subscription.cancel()
-    await session.stop()
+    try await tokenBecomesTwo {
+      try files.createSymbolicLink(atPath: "\(folder)/..new", withDestinationPath: "..two")
+      #expect(rename("\(folder)/..new", "\(folder)/..data") == 0)
+    }
   }
 
   /// The link stays as it is; the file that it leads to, in another folder, is replaced.
@@ -134,17 +132,10 @@ import Testing
     let goal = folder + "/elsewhere/real"
     try AuthServer.token("one").write(toFile: goal, atomically: false, encoding: .utf8)
     try files.createSymbolicLink(atPath: path, withDestinationPath: goal)
-    let session = try session(.accessTokenFile(path))
-    let told = AsyncStream.makeStream(of: String?.self)
-    let subscription = session.onToken { told.continuation.yield($0?.value) }
-    var tokens = told.stream.makeAsyncIterator()
-    _ = try await session.accessToken()
-    #expect(await tokens.next() == AuthServer.token("one"))
-    try AuthServer.token("two").write(toFile: goal + ".new", atomically: false, encoding: .utf8)
-    #expect(rename(goal + ".new", goal) == 0)
-    #expect(await tokens.next() == AuthServer.token("two"))
-    subscription.cancel()
-    await session.stop()
+    try await tokenBecomesTwo {
+      try AuthServer.token("two").write(toFile: goal + ".new", atomically: false, encoding: .utf8)
+      #expect(rename(goal + ".new", goal) == 0)
+    }
   }
 
   /// Whoever asks to try again has the file read again, whatever the watch has noticed.

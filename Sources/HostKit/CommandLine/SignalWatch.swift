@@ -14,8 +14,7 @@ public enum SignalWatch {
     signal(SIGPIPE, SIG_IGN)
     StandardDescriptors.fill()
     var ends: [Int32] = [-1, -1]
-    precondition(pipe(&ends) == 0, "no pipe for signals: error \(errno)")
-    for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
+    precondition(kd_pipe_closed_on_exec(&ends) == 0, "no pipe for signals: error \(errno)")
     signalPipe = ends[1]
     // A handler rather than a blocked signal and a signalfd: the main thread of an asynchronous program waits with all
     // signals let through, whatever was blocked before.

@@ -1,4 +1,5 @@
 import Glibc
+import HostKit
 
 /// One connection through a proxy: two sockets and what is on its way between them.
 struct FaultLink {
@@ -83,17 +84,19 @@ struct FaultLink {
     _ origin: FaultOrigin, _ rule: FaultRules.Direction, now: UInt64, counts: inout FaultCounts
   ) {
     guard rule.flow != .held else { return }
+    /// Counted from the reading: what came after `now` would be early otherwise.
+    var due: UInt64 { rule.delay == 0 ? now : SystemClock.monotonic + rule.delay }
     while let descriptor = self[origin].descriptor, !self[origin].readingIsOver, self[origin].pipe.hasRoom {
       switch FaultSocket.read(descriptor) {
       case .nothing: return
       case .bytes(let bytes):
         counts.came(bytes.count, from: origin)
-        self[origin].pipe.add(bytes, due: now + rule.delay)
+        self[origin].pipe.add(bytes, due: due)
         if rule.flow == .swallowed { counts.swallowed(self[origin].pipe.swallow(), from: origin) }
       case .end:
         self[origin].readingIsOver = true
-        self[origin].pipe.add(.fin, due: now + rule.delay)
-      case .failure: lost(origin, due: now + rule.delay)
+        self[origin].pipe.add(.fin, due: due)
+      case .failure: lost(origin, due: due)
       }
     }
   }

@@ -1,3 +1,4 @@
+import CLinux
 import Glibc
 import HostKit
 
@@ -53,7 +54,7 @@ enum FaultSocket {
   }
 
   static func accept(_ listener: Int32) -> Int32? {
-    let descriptor = Glibc.accept(listener, nil, nil)
+    let descriptor = kd_accept_closed_on_exec(listener)
     guard descriptor >= 0 else { return nil }
     prepare(descriptor)
     return descriptor
@@ -88,7 +89,6 @@ enum FaultSocket {
   }
 
   private static func prepare(_ descriptor: Int32) {
-    _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
     _ = fcntl(descriptor, F_SETFL, O_NONBLOCK)
     // Every piece that is sent is a packet of its own.
     var one: Int32 = 1

@@ -1,4 +1,5 @@
 import CLibwebsockets
+import CLinux
 import Glibc
 import HostKit
 import SupabaseRealtime
@@ -72,9 +73,8 @@ final class StackServerCore: @unchecked Sendable {  // confined to the loop thre
   func acceptAll(_ listener: Int32) {
     guard let vhost else { return }
     while true {
-      let descriptor = accept(listener, nil, nil)
+      let descriptor = kd_accept_closed_on_exec(listener)
       guard descriptor >= 0 else { return }
-      _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
       var one: Int32 = 1
       setsockopt(descriptor, Int32(IPPROTO_TCP), TCP_NODELAY, &one, socklen_t(MemoryLayout<Int32>.size))
       var socket = lws_sock_file_fd_type()

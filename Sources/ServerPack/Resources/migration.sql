@@ -216,6 +216,22 @@ begin
 end
 $$;
 
+-- Key and bucket of a row. (One expression each, without settings of their own: so they are put into the query that calls
+-- them instead of being called for every row.)
+create or replace function kizunasync.key_in(image jsonb, key_columns text[], table_name text) returns text
+language sql
+return coalesce(
+  case when cardinality(key_columns) = 1 then image ->> key_columns[1] else kizunasync.key_text(image, key_columns) end,
+  kizunasync.refuse_columns(table_name));
+
+create or replace function kizunasync.bucket_in(image jsonb, bucket_column text, table_name text) returns text
+language sql
+return case
+  when bucket_column is null then ''
+  when image ? bucket_column then image ->> bucket_column
+  else kizunasync.refuse_columns(table_name)
+end;
+
 -- The columns of a synced table: type as written in SQL, and what tells how to treat it. (In PL/pgSQL, as are the next
 -- ones, whose plans last as long as the session.)
 create or replace function kizunasync.columns_of(table_name text)
@@ -289,55 +305,31 @@ declare
   config record;
   noted bigint;
 begin
-  select t.key_columns, t.bucket_column, cardinality(t.key_columns) = 1 as is_single into config
+  select t.key_columns, t.bucket_column into config
   from kizunasync.tables as t where t.table_name = tg_table_name;
   if not found then return null; end if;
   if tg_op = 'INSERT' then
     insert into kizunasync.uncommitted (table_name, pk, bucket, what)
-    select tg_table_name, coalesce(
-        case when config.is_single then i.image ->> config.key_columns[1] else kizunasync.key_text(i.image, config.key_columns) end,
-        kizunasync.refuse_columns(tg_table_name)),
-      case
-        when config.bucket_column is null then ''
-        when i.image ? config.bucket_column then i.image ->> config.bucket_column
-        else kizunasync.refuse_columns(tg_table_name)
-      end, 'row'
+    select tg_table_name, kizunasync.key_in(i.image, config.key_columns, tg_table_name),
+      kizunasync.bucket_in(i.image, config.bucket_column, tg_table_name), 'row'
     from (select to_jsonb(r.*) as image from new_rows as r) as i;
   elsif tg_op = 'DELETE' then
     insert into kizunasync.uncommitted (table_name, pk, bucket, what)
-    select tg_table_name, coalesce(
-        case when config.is_single then i.image ->> config.key_columns[1] else kizunasync.key_text(i.image, config.key_columns) end,
-        kizunasync.refuse_columns(tg_table_name)),
-      case
-        when config.bucket_column is null then ''
-        when i.image ? config.bucket_column then i.image ->> config.bucket_column
-        else kizunasync.refuse_columns(tg_table_name)
-      end, 'gone'
+    select tg_table_name, kizunasync.key_in(i.image, config.key_columns, tg_table_name),
+      kizunasync.bucket_in(i.image, config.bucket_column, tg_table_name), 'gone'
     from (select to_jsonb(r.*) as image from old_rows as r) as i;
   elsif tg_op = 'UPDATE' then
     -- Paired by key: a row whose key has changed is one that is gone and another that has come.
     insert into kizunasync.uncommitted (table_name, pk, bucket, what)
     select tg_table_name, e.pk, e.bucket, e.what
     from (
-      select coalesce(
-        case when config.is_single then i.image ->> config.key_columns[1] else kizunasync.key_text(i.image, config.key_columns) end,
-        kizunasync.refuse_columns(tg_table_name)) as pk, i.image,
-        case
-        when config.bucket_column is null then ''
-        when i.image ? config.bucket_column then i.image ->> config.bucket_column
-        else kizunasync.refuse_columns(tg_table_name)
-      end as bucket
+      select kizunasync.key_in(i.image, config.key_columns, tg_table_name) as pk, i.image,
+        kizunasync.bucket_in(i.image, config.bucket_column, tg_table_name) as bucket
       from (select to_jsonb(r.*) as image from old_rows as r) as i
     ) as o
     full join (
-      select coalesce(
-        case when config.is_single then i.image ->> config.key_columns[1] else kizunasync.key_text(i.image, config.key_columns) end,
-        kizunasync.refuse_columns(tg_table_name)) as pk, i.image,
-        case
-        when config.bucket_column is null then ''
-        when i.image ? config.bucket_column then i.image ->> config.bucket_column
-        else kizunasync.refuse_columns(tg_table_name)
-      end as bucket
+      select kizunasync.key_in(i.image, config.key_columns, tg_table_name) as pk, i.image,
+        kizunasync.bucket_in(i.image, config.bucket_column, tg_table_name) as bucket
       from (select to_jsonb(r.*) as image from new_rows as r) as i
     ) as n on n.pk = o.pk
     cross join lateral (values

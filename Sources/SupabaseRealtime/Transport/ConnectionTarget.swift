@@ -5,7 +5,8 @@ struct ConnectionTarget: Sendable {
   let url: WebSocketURL
   let proxy: ProxyServer?
 
-  /// - Throws: `.invalidURL` for an address or a header that cannot be sent, `.proxy` for a proxy of another kind.
+  /// - Throws: `.invalidURL` for an address or a header that cannot be sent, and for plain text to a host that is not near
+  ///   (``ServerURL``), `.proxy` for a proxy of another kind.
   init(_ request: RealtimeTransportRequest, proxies: ProxyRule) throws(RealtimeTransportFailure) {
     try Self.check(request.headers)
     url = try WebSocketURL(request.url)
@@ -25,7 +26,12 @@ struct ConnectionTarget: Sendable {
   private static func proxy(
     for url: WebSocketURL, _ request: RealtimeTransportRequest, _ proxies: ProxyRule
   ) throws(RealtimeTransportFailure) -> ProxyServer? {
-    guard let server = try? ServerURL(request.url, for: .webSocket) else { return nil }
+    let server: ServerURL
+    do {
+      server = try ServerURL(request.url, for: .webSocket)
+    } catch {
+      throw RealtimeTransportFailure(.invalidURL, error.message)
+    }
     if let problem = proxies.problem(for: server) { throw RealtimeTransportFailure(.invalidURL, problem) }
     guard let proxy = proxies.proxy(for: server) else { return nil }
     guard proxy.scheme == .http else {

@@ -1,3 +1,4 @@
+import CLinux
 import Glibc
 import HTTPClient
 import HostKit
@@ -23,7 +24,9 @@ import Testing
       (listener, port) = try #require(Self.listen())
       let (listener, asked) = (listener, asked)
       HostThread.detach(name: "proxy") {
-        while case let client = accept(listener, nil, nil), client >= 0 {
+        // Closed here alone: by the time this thread comes back to `accept`, the number might be another test's listener.
+        defer { close(listener) }
+        while case let client = kd_accept_closed_on_exec(listener), client >= 0 {
           HostThread.detach(name: "tunnel") {
             defer { close(client) }
             guard let request = Self.readRequest(client) else { return }
@@ -39,7 +42,6 @@ import Testing
 
     func stop() {
       shutdown(listener, Int32(SHUT_RDWR))
-      close(listener)
     }
 
     private static func loopback(_ port: UInt16) -> sockaddr_in {

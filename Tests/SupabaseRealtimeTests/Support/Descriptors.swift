@@ -1,17 +1,20 @@
 import Glibc
 import HostKit
 
-/// How many sockets of this process are connected to a loopback port.
-func openSockets(to port: UInt16) -> Int {
-  guard let directory = opendir("/proc/self/fd") else { return 0 }
+/// The sockets of this process that are connected to a loopback port.
+func sockets(to port: UInt16) -> [Int32] {
+  guard let directory = opendir("/proc/self/fd") else { return [] }
   defer { closedir(directory) }
-  var count = 0
+  var found: [Int32] = []
   while let entry = readdir(directory) {
     let name = withUnsafeBytes(of: &entry.pointee.d_name) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
-    if let descriptor = Int32(name), peerPort(of: descriptor) == port { count += 1 }
+    if let descriptor = Int32(name), peerPort(of: descriptor) == port { found.append(descriptor) }
   }
-  return count
+  return found
 }
+
+/// How many there are.
+func openSockets(to port: UInt16) -> Int { sockets(to: port).count }
 
 /// The same, and those that are still being connected to an address of either family or wait to be accepted.
 func openSocketsToAnywhere(_ port: UInt16) -> Int {

@@ -1,4 +1,5 @@
 import CLibwebsockets
+import CLinux
 import Glibc
 import HostKit
 
@@ -6,6 +7,8 @@ import HostKit
 final class RawServer: Sendable {
   let port: UInt16
   private let listener: Int32
+  /// A thread accepts, and closes the listener when that is over.
+  private let isServed: Bool
 
   /// - Parameters:
   ///   - host: the address to listen at.
@@ -24,6 +27,7 @@ final class RawServer: Sendable {
     defer { freeaddrinfo(list) }
     let listener = socket(entry.ai_family, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
     self.listener = listener
+    isServed = script != nil
     precondition(
       bind(listener, entry.ai_addr, entry.ai_addrlen) == 0 && listen(listener, backlog) == 0, "no loopback socket")
     // The port stands at the same place in addresses of both families.
@@ -37,8 +41,9 @@ final class RawServer: Sendable {
     guard let script else { return }
     HostThread.detach(name: "raw-server") {
       while true {
-        let descriptor = accept(listener, nil, nil)
-        guard descriptor >= 0 else { return }
+        let descriptor = kd_accept_closed_on_exec(listener)
+        // Closed here alone: by the time this thread comes back to `accept`, the number might be another test's listener.
+        guard descriptor >= 0 else { return _ = close(listener) }
         HostThread.detach(name: "raw-peer") {
           script(RawPeer(descriptor))
           close(descriptor)
@@ -49,7 +54,7 @@ final class RawServer: Sendable {
 
   deinit {
     shutdown(listener, Int32(SHUT_RDWR))
-    close(listener)
+    if !isServed { close(listener) }
   }
 
   var url: String { "ws://127.0.0.1:\(port)/realtime/v1/websocket?vsn=2.0.0" }

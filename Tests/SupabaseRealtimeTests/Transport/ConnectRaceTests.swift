@@ -108,10 +108,10 @@ import Testing
     limits.addressHeadStart = .milliseconds(20)
     let transport = LibwebsocketsTransport(limits: limits) { _ in .success([Self.v6, Self.v4]) }
     let probe = TransportProbe(
-      RealtimeTransportRequest(url: "ws://race.example:\(server.port)/x", closeTimeout: .milliseconds(100)),
+      RealtimeTransportRequest(url: "ws://race.local:\(server.port)/x", closeTimeout: .milliseconds(100)),
       over: transport)
     #expect(await probe.next() == .opened)
-    #expect(asked.withLock { $0 }.contains("Host: race.example:\(server.port)\r\n"))
+    #expect(asked.withLock { $0 }.contains("Host: race.local:\(server.port)\r\n"))
     probe.close()
     _ = await probe.rest()
     silent.end()

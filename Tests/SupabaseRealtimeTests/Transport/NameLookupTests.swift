@@ -37,19 +37,19 @@ import Testing
 
   @Test func theDeadlineOfTheHandshakeHolds() async {
     var asked = resolver.asked.makeAsyncIterator()
-    let first = probe("hangs.example")
-    #expect(await asked.next() == "hangs.example")
+    let first = probe("hangs.local")
+    #expect(await asked.next() == "hangs.local")
     await clock.advance(by: .seconds(15))
     #expect(
       await first.rest() == [
         .failed(
-          RealtimeTransportFailure(.timeout, "The host name of hangs.example:1 was not resolved within 15 s."))
+          RealtimeTransportFailure(.timeout, "The host name of hangs.local:1 was not resolved within 15 s."))
       ])
 
     // Attempts that follow wait for the same answer, and for another name somebody else is asked.
-    let second = probe("hangs.example")
-    let other = probe("other.example")
-    #expect(await asked.next() == "other.example")
+    let second = probe("hangs.local")
+    let other = probe("other.local")
+    #expect(await asked.next() == "other.local")
     await clock.advance(by: .seconds(15))
     #expect(await second.rest().count == 1)
     #expect(await other.rest().count == 1)
@@ -59,7 +59,7 @@ import Testing
 
   @Test func whoLeavesMeanwhileNeedNotWait() async {
     var asked = resolver.asked.makeAsyncIterator()
-    let probe = probe("left.example")
+    let probe = probe("left.local")
     _ = await asked.next()
     probe.close()
     #expect(await probe.rest() == [.closed(code: 1000, reason: "")])
@@ -73,11 +73,11 @@ import Testing
       peer.acceptUpgrade()
       peer.drain()
     }
-    let first = probe("late.example", port: server.port)
+    let first = probe("late.local", port: server.port)
     _ = await asked.next()
     first.close()
     _ = await first.rest()
-    let second = probe("late.example", port: server.port)
+    let second = probe("late.local", port: server.port)
     // It waits from now on: what the loop is given is done in order.
     await withCheckedContinuation { done in
       LwsLoop.shared.run { LwsLoop.shared.run { done.resume() } }
