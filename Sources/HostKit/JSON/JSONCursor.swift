@@ -2,7 +2,8 @@
 ///
 /// It can build values (`readValue`), or step over them and hand out their byte ranges (`skipValue`,
 /// `forEachMember`, `forEachElement`), so a large answer can be taken apart without one object per cell.
-/// Nesting deeper than `maximumDepth` is refused instead of exhausting the stack.
+/// Values nested deeper than `maximumDepth` are not built, because that would exhaust the stack; stepping over them needs
+/// none.
 public struct JSONCursor {
   public static let maximumDepth = 512
 
@@ -105,7 +106,14 @@ public struct JSONCursor {
     switch first {
     case UInt8(ascii: "{"):
       var object: [String: JSONValue] = [:]
-      try forEachMember { name, cursor in object[name] = try cursor.readValue() }
+      try forEachMember { name, cursor in
+        let value = try cursor.readValue()
+        guard object.updateValue(value, forKey: name) != nil else { return }
+        // The last of equal names counts; names that Swift alone takes for equal are two.
+        guard let known = object.index(forKey: name), object.keys[known].utf8.elementsEqual(name.utf8) else {
+          throw cursor.fail("two member names are different spellings of the same characters")
+        }
+      }
       return .object(object)
     case UInt8(ascii: "["):
       var array: [JSONValue] = []
@@ -130,19 +138,59 @@ public struct JSONCursor {
 
   /// Steps over the value that starts here and returns its byte range, without building anything.
   @discardableResult
-  public mutating func skipValue() throws -> Range<Int> {
-    guard let first = peek() else { throw fail("expected a value") }
+  public mutating func skipValue() throws(JSONSyntaxError) -> Range<Int> {
+    _ = peek()
     let start = offset
-    switch first {
-    case UInt8(ascii: "{"): try forEachMember { _, cursor in try cursor.skipValue() }
-    case UInt8(ascii: "["): try forEachElement { cursor in try cursor.skipValue() }
+    /// Of each open container, whether it is an object.
+    var open: [Bool] = []
+    repeat {
+      if let isObject = try skipScalarOrOpen() {
+        open.append(isObject)
+        if isObject { try skipName() }
+        continue
+      }
+      try skipEnds(of: &open)
+    } while !open.isEmpty
+    return start..<offset
+  }
+
+  /// - Returns: whether a container that is not empty began here, and whether it is an object.
+  private mutating func skipScalarOrOpen() throws(JSONSyntaxError) -> Bool? {
+    switch peek() {
+    case UInt8(ascii: "{"), UInt8(ascii: "["):
+      let isObject = bytes[offset] == UInt8(ascii: "{")
+      offset += 1
+      guard peek() == UInt8(ascii: isObject ? "}" : "]") else { return isObject }
+      offset += 1
     case UInt8(ascii: "\""): try skipString()
     case UInt8(ascii: "t"): try literal("true")
     case UInt8(ascii: "f"): try literal("false")
     case UInt8(ascii: "n"): try literal("null")
     default: _ = try scanNumber()
     }
-    return start..<offset
+    return nil
+  }
+
+  /// After a value: up to the next one in an open container, or behind the last that ends here.
+  private mutating func skipEnds(of open: inout [Bool]) throws(JSONSyntaxError) {
+    while let isObject = open.last {
+      switch peek() {
+      case UInt8(ascii: ","):
+        offset += 1
+        if isObject { try skipName() }
+        return
+      case UInt8(ascii: isObject ? "}" : "]"):
+        offset += 1
+        open.removeLast()
+      default: throw fail("expected ',' or '\(isObject ? "}" : "]")'")
+      }
+    }
+  }
+
+  private mutating func skipName() throws(JSONSyntaxError) {
+    guard peek() == UInt8(ascii: "\"") else { throw fail("expected a member name") }
+    try skipString()
+    try expect(UInt8(ascii: ":"), "expected ':'")
   }
 
   private mutating func literal(_ word: StaticString) throws(JSONSyntaxError) {

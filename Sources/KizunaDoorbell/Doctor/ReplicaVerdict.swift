@@ -47,7 +47,7 @@ enum ReplicaVerdict {
       findings.append(
         .warning(
           .replica,
-          "\(rows(status.parkedRows)) of the server \(status.parkedRows == 1 ? "is" : "are") kept aside, because a constraint here refuses \(status.parkedRows == 1 ? "it" : "them")",
+          "\(rows(status.parkedRows)) of the server \(status.parkedRows == 1 ? "is" : "are") kept aside, because this database cannot take \(status.parkedRows == 1 ? "it" : "them")",
           remedy: "see which and why with kizuna-doorbell outbox list, and change the constraint or the row in its way")
       )
     }

@@ -33,6 +33,19 @@ final class PageApplier {
   private func applyRow(_ item: PullPage.Item, _ bytes: UnsafeRawBufferPointer) throws {
     guard let range = item.row else { return try applyTombstone(item, bytes) }
     guard tables.contains(item.table) else { return }
+    do {
+      try apply(item, range, bytes)
+    } catch let error as JSONSyntaxError {
+      // The page has been read, so it is JSON; but no value can be made of this row.
+      mayBeParked = true
+      try replica.park(
+        item.table, pk: item.key(in: bytes),
+        rowText: String(decoding: UnsafeRawBufferPointer(rebasing: bytes[range]), as: UTF8.self),
+        reason: "JSON of the server that cannot be taken apart here: \(error.reason)")
+    }
+  }
+
+  private func apply(_ item: PullPage.Item, _ range: Range<Int>, _ bytes: UnsafeRawBufferPointer) throws {
     if mayBeDirty {
       let pk = try item.key(in: bytes)
       if try replica.hasEntries(item.table, pk: pk) {

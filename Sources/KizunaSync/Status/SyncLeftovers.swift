@@ -30,7 +30,7 @@ package struct SyncLeftovers: Sendable, Hashable {
     }
     if parkedRows > 0 {
       sentences.append(
-        "rows of the server are kept aside (\(parkedRows)), because a constraint here refuses them; see outbox list")
+        "rows of the server are kept aside (\(parkedRows)), because this database cannot take them; see outbox list")
     }
     if !tablesSetAside.isEmpty {
       sentences.append("tables take no part (\(tablesSetAside.joined(separator: ", "))); see status for the reason")

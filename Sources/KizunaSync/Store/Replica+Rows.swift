@@ -91,7 +91,7 @@ extension Replica {
       try write(table, pk: pk, row: row)
       try unpark(table, pk: pk)
     } catch let error as SQLiteError where isRefusal(error) {
-      try park(table, pk: pk, rowText: JSONWriter.text(.object(row)), error: error)
+      try park(table, pk: pk, rowText: JSONWriter.text(.object(row)), reason: error.message)
     }
   }
 
@@ -102,7 +102,7 @@ extension Replica {
       try noteAbsent(table, pk: pk, row: nil)
       try unpark(table, pk: pk)
     } catch let error as SQLiteError where isRefusal(error) {
-      try park(table, pk: pk, rowText: "null", error: error)
+      try park(table, pk: pk, rowText: "null", reason: error.message)
     }
   }
 
@@ -161,13 +161,13 @@ extension Replica {
 
   // MARK: Parked rows
 
-  func park(_ table: String, pk: String, rowText: String, error: SQLiteError) throws {
+  func park(_ table: String, pk: String, rowText: String, reason: String) throws {
     let isNew = try !database.exists(
       "SELECT 1 FROM _kizunasync_parked WHERE tbl = ? AND pk = ?", .text(table), .text(pk))
     try database.run(
       "INSERT OR REPLACE INTO _kizunasync_parked VALUES (?, ?, ?, ?)", .text(table), .text(pk), .text(rowText),
-      .text(error.message))
-    if isNew { log.warning("store.row_parked", ["table": .string(table), "reason": .string(error.message)]) }
+      .text(reason))
+    if isNew { log.warning("store.row_parked", ["table": .string(table), "reason": .string(reason)]) }
   }
 
   func unpark(_ table: String, pk: String) throws {
@@ -189,20 +189,23 @@ extension Replica {
   private struct ParkedRow: Equatable {
     var table: String
     var pk: String
-    var text: String
+    /// Nil is a row that is to go.
+    var row: RowMap?
   }
 
+  /// Those that can be tried; rows that are no value here wait for another version of theirs.
   private func parkedRows() throws -> [ParkedRow] {
-    try database.map("SELECT tbl, pk, row FROM _kizunasync_parked ORDER BY tbl, pk") {
-      ParkedRow(table: $0.string(0), pk: $0.string(1), text: $0.string(2))
-    }.filter { layouts[$0.table] != nil && setAside[$0.table] == nil }
+    try database.map("SELECT tbl, pk, row FROM _kizunasync_parked ORDER BY tbl, pk") { row -> ParkedRow? in
+      guard let value = try? JSONValue(parsing: row.string(2)) else { return nil }
+      return ParkedRow(table: row.string(0), pk: row.string(1), row: value.objectValue)
+    }.compactMap(\.self).filter { layouts[$0.table] != nil && setAside[$0.table] == nil }
   }
 
   private func target(of parked: ParkedRow) throws -> RowMap? {
     if let image = try image(parked.table, pk: parked.pk) {
       return Overlay.visible(image: image, entries: try entries(parked.table, pk: parked.pk))
     }
-    return try JSONValue(parsing: parked.text).objectValue
+    return parked.row
   }
 
   /// - Returns: the row that does not fit even so, after undoing everything; nil when all fitted.

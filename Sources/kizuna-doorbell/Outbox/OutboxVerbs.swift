@@ -20,7 +20,7 @@ enum OutboxVerbs {
     CommandSpecification(
       invocation: "kizuna-doorbell outbox list",
       summary:
-        "Shows the writes that wait, those refused or given up, and rows of the server that a constraint here refuses.",
+        "Shows the writes that wait, those refused or given up, and rows of the server that this database cannot take.",
       options: [
         ConfigurationOption.option.required, .flag("dismissed", "also the refused writes that were dismissed"),
         .flag("values", "also what the refused writes would have written"), json,

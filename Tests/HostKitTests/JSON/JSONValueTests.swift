@@ -77,12 +77,47 @@ import Testing
     #expect(try JSONValue(parsing: "{\"a\":1,\"a\":2}") == ["a": 2])
   }
 
+  /// Two members to everybody else, one key to Swift.
+  @Test func namesThatDifferInNormalisationOnlyAreRefusedRatherThanMerged() throws {
+    #expect(throws: JSONSyntaxError.self) { try JSONValue(parsing: #"{"\u00e9":1,"e\u0301":2}"#) }
+    #expect(throws: JSONSyntaxError.self) { try JSONValue(parsing: #"[{"x":{"e\u0301":2,"\u00e9":1}}]"#) }
+    #expect(try JSONValue(parsing: #"{"e\u0301":2}"#) == ["e\u{301}": 2])
+  }
+
   @Test func refusesNestingThatWouldExhaustTheStack() throws {
     let deep = JSONCursor.maximumDepth
     let fits = String(repeating: "[", count: deep) + String(repeating: "]", count: deep)
     #expect(throws: Never.self) { try JSONValue(parsing: fits) }
     let tooDeep = String(repeating: "[", count: 100_000)
     #expect(throws: JSONSyntaxError.self) { try JSONValue(parsing: tooDeep) }
+    #expect(throws: JSONSyntaxError.self) { try Self.skip(tooDeep) }
+  }
+
+  private static func skip(_ text: String) throws -> Range<Int> {
+    try Array(text.utf8).withUnsafeBytes { bytes in
+      var cursor = JSONCursor(bytes)
+      let range = try cursor.skipValue()
+      try cursor.expectEnd()
+      return range
+    }
+  }
+
+  @Test func anyDepthIsSteppedOver() throws {
+    for (opening, end) in [("[", "]"), (#"{"a":[1,"#, "]}"), (#"[{}, [] ,{"x" : "#, "}]")] {
+      let text = String(repeating: opening, count: 50_000) + "null" + String(repeating: end, count: 50_000)
+      #expect(try Self.skip(" " + text + " ") == 1..<(1 + text.utf8.count))
+    }
+  }
+
+  /// Stepping over accepts and refuses what building does.
+  @Test(
+    arguments: [
+      "[]", "{}", "[ ]", "{ }", "[1]", "[1,2]", "[[],{}]", #"{"a":1}"#, #"{"a":1,"b":[true,false,null]}"#, "1", "\"x\"",
+      "", " ", "[", "{", "]", "}", "[1,]", "[,1]", "[1 2]", "[1}", #"{"a"}"#, #"{"a":}"#, #"{"a":1,}"#, #"{,"a":1}"#,
+      #"{"a":1]"#, #"{"a" 1}"#, #"{1:1}"#, #"{"a":1 "b":2}"#, "[1]]", "{}{}", "[tru]", "[\"]", "[01]", "[[1]", ":", ",",
+    ])
+  func steppingOverIsAsStrict(text: String) {
+    #expect(((try? Self.skip(text)) != nil) == ((try? JSONValue(parsing: text)) != nil), "\(text)")
   }
 
   @Test func accessorsAnswerNilForOtherKinds() throws {

@@ -1,3 +1,4 @@
+import CLibwebsockets
 import Glibc
 import HostKit
 import Testing
