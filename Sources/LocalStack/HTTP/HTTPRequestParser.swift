@@ -13,8 +13,10 @@ struct HTTPRequestParser {
 
   static let maximumBodyBytes = 64 << 20
   /// The limits of a Realtime server (Realtime wire contract §1): a request line and a header value.
-  private static let maximumLineBytes = 8_000
+  private static let maximumRealtimeLineBytes = 8_000
   private static let maximumValueBytes = 4_096
+  /// A request line for the other services: clients of tables name 256 uuids in one.
+  private static let maximumLineBytes = 16 << 10
   private static let maximumHeadBytes = 64 << 10
 
   private enum State {
@@ -162,7 +164,10 @@ struct HTTPRequestParser {
     guard parts.count == 3, parts[2] == "HTTP/1.1" || parts[2] == "HTTP/1.0", parts[1].hasPrefix("/") else {
       throw Refusal(status: 400)
     }
-    guard first.utf8.count <= Self.maximumLineBytes else { throw Refusal(status: 414) }
+    let isRealtime = parts[1].hasPrefix("/realtime/") || parts[1].hasPrefix("/socket/")
+    guard first.utf8.count <= (isRealtime ? Self.maximumRealtimeLineBytes : Self.maximumLineBytes) else {
+      throw Refusal(status: 414)
+    }
     let target = parts[1].prefix { $0 != "#" }
     let path = target.prefix { $0 != "?" }
     request = StackRequest(

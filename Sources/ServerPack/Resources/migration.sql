@@ -405,10 +405,12 @@ begin
       delete from kizunasync.clocks as c using latest as l
       where l.what = 'gone' and c.table_name = l.table_name and c.pk = l.pk
     ), superseded as (
+      -- What a row held in another bucket is nobody's business in this one.
       delete from kizunasync.overwrites as o where o.n = any (array(
         select p.n from drawn as d cross join lateral (
           select q.n from kizunasync.overwrites as q
-          where q.table_name = d.table_name and q.pk = d.pk and q.winner_seq is not null offset 0) as p))
+          where q.table_name = d.table_name and q.pk = d.pk and (q.winner_seq is not null or d.is_tombstone)
+          offset 0) as p))
     ), journalled as (
       update kizunasync.overwrites as o
       set winner_seq = (
@@ -417,7 +419,8 @@ begin
         select p.n from drawn as d cross join lateral (
           select q.n from kizunasync.overwrites as q
           where q.table_name = d.table_name and q.pk = d.pk and q.winner_seq is null offset 0) as p
-        where not d.is_tombstone))
+        where not d.is_tombstone and not exists (
+          select from drawn as l where l.table_name = d.table_name and l.pk = d.pk and l.is_tombstone)))
     ), entries as (
       insert into kizunasync.changes as c (seq, table_name, pk, bucket)
       select d.seq, d.table_name, d.pk, d.bucket from drawn as d where not d.is_tombstone
@@ -886,7 +889,7 @@ begin
   select * into config from kizunasync.tables as t where t.table_name = name;
   if not found or relation is null then return null; end if;
   return jsonb_build_object(
-    'table', config.table_name, 'keys', config.key_columns, 'hlc', config.conflict_mode = 'hlc',
+    'table', config.table_name, 'keys', config.key_columns, 'bucket', config.bucket_column, 'hlc', config.conflict_mode = 'hlc',
     'conflict_mode', config.conflict_mode, 'journal', config.conflict_journal,
     'deletes', has_table_privilege('kizunasync_rows', relation, 'delete'),
     'columns', (
@@ -1281,6 +1284,8 @@ begin
   end if;
   if (shape -> 'journal')::boolean and old is not null then
     new := kizunasync.visible_row(shape, pk);
+    -- Who gets the row from now on may not have been allowed to see what it held.
+    if new is null or old -> (shape ->> 'bucket') is distinct from new -> (shape ->> 'bucket') then return null; end if;
     -- The seq comes with the commit, unless somebody has asked for deferred checks early.
     insert into kizunasync.overwrites
       (table_name, pk, column_name, loser_value, winner_mutation_id, winner_seq, conflict_mode)
@@ -1851,6 +1856,21 @@ as $$
   where i is distinct from excluded
 $$;
 
+-- Whether signed-in users may listen to the doorbell, and to nothing else by the pack's doing.
+create or replace function kizunasync.has_policy() returns boolean
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  return exists (
+    select from pg_policy as p
+    where p.polrelid = to_regclass('realtime.messages') and p.polname = 'kizunasync wakeup receive' and p.polcmd = 'r'
+      and p.polpermissive and p.polroles = array['authenticated'::regrole::oid]
+      and pg_get_expr(p.polqual, p.polrelid)
+        = '((extension = ''broadcast''::text) AND starts_with(realtime.topic(), ''kizunasync:''::text))');
+end
+$$;
+
 -- In what the database differs from what provisioning the declared tables with this pack would leave.
 create or replace function kizunasync.drift(declared jsonb, pack text) returns setof text
 language plpgsql stable
@@ -1908,12 +1928,20 @@ begin
   end loop;
   if to_regclass('realtime.messages') is null then
     return next 'there is no realtime.messages: nothing rings, and clients poll';
-  elsif not exists (
-    select from pg_policy as p
-    where p.polrelid = 'realtime.messages'::regclass and p.polname = 'kizunasync wakeup receive'
-  ) then
-    return next 'the policy that lets users listen is missing from realtime.messages; provision again';
+  elsif not kizunasync.has_policy() then
+    return next 'the policy that lets users listen is missing from realtime.messages, or is another; provision again';
   end if;
+  for place in
+    select n.name
+    from unnest(array[
+      'changes_newest', 'changes_row', 'changes_tombstone', 'changes_feed', 'changes_age', 'uncommitted_row',
+      'verdicts_age', 'overwrites_row', 'clients_user']) as n (name)
+    where not exists (
+      select from pg_class as c join pg_index as i on i.indexrelid = c.oid
+      where c.relnamespace = 'kizunasync'::regnamespace and c.relname = n.name and i.indisvalid)
+  loop
+    return next format('index kizunasync.%s is missing or not valid; drop it if it is there, and provision again', place);
+  end loop;
 
   for d in
     select * from jsonb_to_recordset(declared)
@@ -2001,10 +2029,8 @@ do $$
 begin
   if pg_catalog.to_regclass('realtime.messages') is null then
     raise warning 'there is no realtime.messages here: nothing will ring, and clients poll';
-  elsif not exists (
-    select from pg_catalog.pg_policy
-    where polrelid = 'realtime.messages'::pg_catalog.regclass and polname = 'kizunasync wakeup receive'
-  ) then
+  elsif not kizunasync.has_policy() then
+    drop policy if exists "kizunasync wakeup receive" on realtime.messages;
     create policy "kizunasync wakeup receive" on realtime.messages for select to authenticated
     using (extension = 'broadcast' and pg_catalog.starts_with(realtime.topic(), 'kizunasync:'));
   end if;

@@ -78,6 +78,9 @@ final class ConvergenceProgram: Sendable {
 
   var log: String { world.log }
 
+  /// See `ConvergenceWorld.saw`.
+  var seen: Set<String> { world.seen }
+
   func close() async {
     for client in clients { await client.engine.dispose() }
   }

@@ -1,4 +1,5 @@
 import Foundation
+import HostKit
 import Testing
 
 /// Runs random programs on servers of one kind. A program that fails is made small and printed; `KIZUNA_STEPS` (numbers
@@ -11,10 +12,17 @@ struct ConvergenceRunner: Sendable {
   var disturbances = 0
   let makeServer: @Sendable () async throws -> any ConvergenceServer
 
-  func check(seed: UInt64) async throws {
+  /// - Returns: what the program has reached.
+  @discardableResult
+  func check(seed: UInt64) async throws -> Set<String> {
     var steps = ConvergenceProgram.steps(seed: seed, disturbances: disturbances)
     if let chosen = Self.chosenSteps { steps = chosen.filter(steps.indices.contains).map { steps[$0] } }
-    guard let problem = try await run(steps) else { return }
+    let seen = Locked<Set<String>>([])
+    let whole = try await with { program in
+      defer { seen.withLock { $0 = program.seen } }
+      return try await program.run(steps)
+    }
+    guard let problem = whole else { return seen.withLock { $0 } }
     print("seed \(seed), \(place), fails: \(problem.prefix { !$0.isNewline }); it is being made small")
     let small = try await shrink(steps)
     let last = try await run(small) ?? problem
@@ -24,6 +32,7 @@ struct ConvergenceRunner: Sendable {
       \(small.map(\.description).joined(separator: "\n"))
       \(last)
       """)
+    return []
   }
 
   private static var chosenSteps: [Int]? {

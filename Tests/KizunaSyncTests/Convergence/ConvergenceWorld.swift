@@ -16,6 +16,8 @@ final class ConvergenceWorld: Sendable {
     /// What clients were told of their writes, by mutation id.
     var acknowledged: [String: String] = [:]
     var problem: String?
+    var seen: Set<String> = []
+    var answers = 0
   }
 
   let server: any ConvergenceServer
@@ -37,6 +39,14 @@ final class ConvergenceWorld: Sendable {
 
   func note(_ text: String) { state.withLock { $0.log.append(text) } }
 
+  /// Something that programs are to reach has happened.
+  func saw(_ event: String) { _ = state.withLock { $0.seen.insert(event) } }
+
+  var seen: Set<String> { state.withLock { $0.seen } }
+
+  /// How many requests were answered.
+  var answers: Int { state.withLock { $0.answers } }
+
   var log: String { state.withLock { $0.log }.suffix(90).joined(separator: "\n") }
 
   /// The end of a program: nothing is lost any more, and nobody else writes.
@@ -57,9 +67,12 @@ final class ConvergenceWorld: Sendable {
 
   /// A verdict is final: whoever asks again is told the same.
   func noteAnswer(_ answer: JSONValue) {
+    state.withLock { $0.answers += 1 }
+    if let signal = answer["signal"]?["type"]?.stringValue { saw(signal) }
     for verdict in answer["verdicts"]?.arrayValue ?? [] {
       guard let id = verdict["mutation_id"]?.stringValue else { continue }
       let text = verdict["reason"]?.stringValue ?? verdict["verdict"]?.stringValue ?? ""
+      saw(text)
       state.withLock { state in
         if let before = state.acknowledged.updateValue(text, forKey: id), before != text {
           state.problem = "\(id) was acknowledged as \(before), then as \(text)"

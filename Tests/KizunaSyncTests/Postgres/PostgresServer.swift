@@ -2,19 +2,14 @@
   import HTTPClient
   import HostKit
   import KizunaSyncTestSupport
-  import PostgresStack
   import PostgresTestSupport
-  import ServerPack
 
   @testable import KizunaSync
-  @testable import LocalStack
 
   /// A PostgreSQL with the server pack, served over HTTP, and sessions of other programs that write to it.
   final class PostgresServer: ConvergenceServer {
-    private let database: TestDatabase
-    private let stack: PostgresStack
+    private let served: ServedPack
     private let http = CurlHTTPClient()
-    private let tokens: [String: String]
     /// Looks at everything and changes nothing.
     private let observer: SQLSession
     /// Watches who waits for whom while a request is under way.
@@ -26,61 +21,44 @@
     /// Whether whoever keeps a request waiting is made to end, or ends by itself.
     private let isStepwise: Bool
 
-    private static let secret = "a secret of sufficient length for tests"
-
     /// - Parameters:
     ///   - change: SQL that changes the pack.
     ///   - isStepwise: a program does one thing after another.
     static func start(_ change: String = "", isStepwise: Bool) async throws -> PostgresServer {
-      let package = #filePath.split(separator: "/").dropLast(4).map { "/" + $0 }.joined()
-      let scaffolding = try HostFile.readText(package + "/Sources/PostgresStack/Resources/scaffolding.sql")
-      let database = try await PostgresCluster.shared.makeDatabase(
-        template: "convergence", setUp: [scaffolding, ServerPack.migration, tables])
+      let served = try await ServedPack.start("convergence", tables)
       do {
-        if !change.isEmpty { try await database.run(change) }
-        let stack = try await PostgresStack.start(
-          PostgresAddress(database.url()), LocalStackConfiguration(tables: [:], users: [], jwtSecret: secret))
-        return try await PostgresServer(database, stack, isStepwise: isStepwise)
+        if !change.isEmpty { try await served.database.run(change) }
+        return try await PostgresServer(served, isStepwise: isStepwise)
       } catch {
-        try? await database.drop()
+        await served.stop()
         throw error
       }
     }
 
-    private init(_ database: TestDatabase, _ stack: PostgresStack, isStepwise: Bool) async throws {
+    private init(_ served: ServedPack, isStepwise: Bool) async throws {
+      self.served = served
       self.isStepwise = isStepwise
-      self.database = database
-      self.stack = stack
-      observer = try database.session()
-      watcher = try database.session()
+      observer = try served.database.session()
+      watcher = try served.database.session()
       var writers: [SQLWriter] = []
-      for name in ["first", "second", "short"] { writers.append(try await SQLWriter(database, name)) }
+      for name in ["first", "second", "short"] { writers.append(try await SQLWriter(served.database, name)) }
       self.writers = writers
-      let users = Set(ConvergenceProgram.users)
-      let tokens = Dictionary(
-        uniqueKeysWithValues: users.map { user in
-          (user, JWT.sign(["sub": .string(user), "role": "authenticated"], secret: Self.secret))
-        })
-      self.tokens = tokens
-      let (http, stack) = (http, stack)
-      followers = users.sorted().map { user in
+      followers = Set(ConvergenceProgram.users).sorted().map { [http] user in
         FeedFollower(user) { body in
           let headers = [
-            "apikey": stack.publishableKey, "Authorization": "Bearer \(tokens[user] ?? "")",
+            "apikey": served.stack.publishableKey, "Authorization": "Bearer \(served.token(user))",
             "Content-Type": "application/json", "Content-Profile": "kizunasync",
           ]
           let answer = try await http.send(
             HTTPRequest(
-              method: "POST", url: stack.url + "/rest/v1/rpc/pull",
+              method: "POST", url: served.stack.url + "/rest/v1/rpc/pull",
               headers: headers.map { HTTPHeader($0.key, $0.value) }, body: JSONWriter.data(body)))
           return try JSONValue(parsing: answer.body)
         }
       }
     }
 
-    func remote(for user: String) -> KizunaSyncRemoteConfig {
-      KizunaSyncRemoteConfig(url: stack.url, publishableKey: stack.publishableKey, accessToken: tokens[user] ?? "")
-    }
+    func remote(for user: String) -> KizunaSyncRemoteConfig { served.remote(user) }
 
     // MARK: Requests
 
@@ -127,9 +105,14 @@
         let pids = pair.split(separator: "|").map(String.init)
         guard let writer = writers.first(where: { $0.pid == pids[1] }) else { continue }
         switch world.isCalm ? 0 : world.random({ $0.below(3) }) {
-        case 0: try await end(writer, commits: true, "with a request waiting", in: world)
-        case 1: try await end(writer, commits: false, "with a request waiting", in: world)
+        case 0:
+          world.saw("a request waited for a commit")
+          try await end(writer, commits: true, "with a request waiting", in: world)
+        case 1:
+          world.saw("a request waited for a rollback")
+          try await end(writer, commits: false, "with a request waiting", in: world)
         default:
+          world.saw("a request was cancelled")
           world.note("a request that waits for \(writer.name) is cancelled")
           try await watcher.run("select pg_cancel_backend(\(pids[0])) \\g /dev/null")
         }
@@ -180,6 +163,7 @@
 
     private func end(_ writer: SQLWriter, commits: Bool, _ when: String, in world: ConvergenceWorld) async throws {
       guard try await writer.end(commits: commits, when, in: world) else { return }
+      world.saw("a policy was changed")
       let newest =
         Int64(try await observer.run("select coalesce(max(seq), 0) from kizunasync.changes").first ?? "") ?? 0
       policyChange.withLock { $0 = max($0, newest) }
@@ -203,8 +187,7 @@
     func close() async {
       for writer in writers { await writer.close() }
       for session in [observer, watcher] { await session.end() }
-      await stack.stop()
-      try? await database.drop()
+      await served.stop()
     }
 
     // MARK: What it has

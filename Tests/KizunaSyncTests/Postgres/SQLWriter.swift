@@ -7,6 +7,8 @@
     private struct State {
       var isOpen = false
       var changesPolicy = false
+      /// Of all clients, when it began.
+      var answers = 0
     }
 
     let name: String
@@ -30,7 +32,7 @@
       do {
         if !state.withLock({ $0.isOpen }) {
           try await session.run("begin")
-          state.withLock { $0 = State(isOpen: true) }
+          state.withLock { $0 = State(isOpen: true, answers: world.answers) }
         }
         for statement in statements {
           world.note("\(name): \(statement.text)")
@@ -51,6 +53,7 @@
         return state
       }
       guard was.isOpen else { return false }
+      if world.answers > was.answers + 2 { world.saw("a transaction outlived requests") }
       world.note("\(name): \(commits ? "commits" : "rolls back") \(when)")
       try await session.run(commits ? "commit" : "rollback")
       return commits && was.changesPolicy

@@ -81,6 +81,33 @@
       }
     }
 
+    /// As many as one request carries: 256, by keys in the address some ten thousand bytes long.
+    @Test func aWholeBatchAtOnce() async throws {
+      try await ServedDatabase.with { served in
+        let token = try await served.signIn()
+        let keys = (0..<256).map { "00000000-0000-4000-8000-000000000\(100 + $0)" }
+        let rows = JSONValue.array(keys.map { ["id": .string($0), "title": "t", "n": nil] })
+        let made = try await served.send(
+          "POST", Self.todos + query(["columns": #""id","n","title""#]), rows, bearer: token, headers: Self.merge)
+        #expect(made.status == 201)
+        #expect(made.json.arrayValue?.map { $0["id"] } == keys.map { .string($0) }, "in the order of the request")
+        let path = Self.todos + query(["id": "in.(\(keys.joined(separator: ",")))"])
+        #expect(path.utf8.count > 9_500)
+        let deleted = try await served.send(
+          "PATCH", path, ["deletedAt": "2026-01-02T03:04:05.678Z"], bearer: token,
+          headers: ["Prefer": "return=representation"])
+        #expect((deleted.status, deleted.json.arrayValue?.count) == (200, 256))
+        // Made again after the deletion, which takes the tombstone away.
+        let again = try await served.send(
+          "POST", Self.todos, [["id": .string(keys[0]), "title": "u", "deletedAt": nil]], bearer: token,
+          headers: Self.merge)
+        #expect(again.json[0]?["deletedAt"] == .null)
+        let open = try await served.send(
+          "GET", Self.todos + query(["deletedAt": "is.null", "select": "title"]), bearer: token)
+        #expect(open.json == [["title": "u"]])
+      }
+    }
+
     @Test func pagesByTimeAndKey() async throws {
       try await ServedDatabase.with { served in
         let token = try await served.signIn()

@@ -139,12 +139,14 @@ struct ProvisionTests {
         update kizunasync.tables set conflict_mode = 'hlc';
         alter table kizunasync.commits disable trigger give_out_seqs;
         create or replace function kizunasync.caller() returns text language sql as $$ select 'anybody' $$;
+        drop index kizunasync.changes_feed;
         """)
       let lines = try await database.run(Self.plan.check)
       for text in [
         "row-level security is off for table todos", "the policy that lets users listen is missing",
         "role anon may use table kizunasync.changes", "role authenticated may call kizunasync.caller()",
         "role authenticated may not call pull and push", "table todos settles conflicts by hlc, not arrival",
+        "index kizunasync.changes_feed is missing or not valid",
         "the trigger that gives out seqs is missing or disabled", "functions of the server pack were changed by hand",
       ] {
         #expect(lines.contains { $0.contains(text) }, "\(text)")
@@ -154,6 +156,20 @@ struct ProvisionTests {
       )
       try await database.run(Self.plan.script)
       #expect(try await database.run(Self.plan.check) == [])
+      // Policies of that name that let others listen, or to more.
+      for policy in [
+        "for select to authenticated using (true)", "for all to authenticated using (realtime.topic() = 'x')",
+        "for select to public using (extension = 'broadcast' and starts_with(realtime.topic(), 'kizunasync:'))",
+      ] {
+        try await database.run(
+          """
+          drop policy "kizunasync wakeup receive" on realtime.messages;
+          create policy "kizunasync wakeup receive" on realtime.messages \(policy)
+          """)
+        #expect(try await database.run(Self.plan.check).contains { $0.hasPrefix("the policy that lets users listen") })
+        try await database.run(Self.plan.script)
+        #expect(try await database.run(Self.plan.check) == [])
+      }
     }
   }
 

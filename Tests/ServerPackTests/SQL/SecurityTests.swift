@@ -234,6 +234,91 @@ struct SecurityTests {
     }
   }
 
+  /// Keys, buckets, values, preconditions, clocks and members of arrays are data, whatever is written in them.
+  @Test func hostileTextsAnywhereAreData() async throws {
+    try await PackDatabase.with { pack in
+      try await pack.sql(
+        """
+        create table public.docs (id text primary key, team text not null, body text, labels text[]);
+        create index on public.docs (team);
+        alter table public.docs enable row level security;
+        create policy all_of_them on public.docs to authenticated using (true);
+        select kizunasync.sync_table('docs', bucket_column => 'team', conflict_mode => 'hlc', conflict_journal => true);
+        """)
+      let texts = [
+        "'; drop table public.docs; --", "\" or true; --", "$1", "$2", "$$; drop table public.docs; $$",
+        "%s %I %L %1$s",
+        "\\'; select 1; --", "{a,\"b\"}", "[\"a\", \"b\"]", "{\"a\": 1}", "k.pk", "E'\\x27'", "/* ", "\u{202E}'\u{7F}",
+        "null",
+      ]
+      for text in texts {
+        let value = JSONValue.string(text)
+        func change(
+          _ op: String, _ columns: [String: JSONValue], clock: Int, _ more: [String: JSONValue] = [:]
+        ) -> JSONValue {
+          let hlc = JSONValue.string("2026-01-01T00:00:00.000Z|\(clock)|\(text)")
+          return mutation(op, 0, columns, table: "docs", ["pk": value, "hlc": hlc].merging(more) { $1 })
+        }
+        let first = change("insert", ["id": value, "team": value, "body": value], clock: 0)
+        #expect(try await pack.verdict(Name.ann, first) == .applied, "\(text)")
+        let second = change("update", ["body": .string(text + "!")], clock: 1, ["precondition": ["body": value]])
+        #expect(try await pack.verdict(Name.ann, second) == .applied, "\(text)")
+        let request: JSONValue = [
+          "buckets": [["table": "docs", "params": ["team": value]]], "cursor": "0", "schema_version": 1,
+        ]
+        let conflicts = try await pack.call("pull", request, as: Name.ann)["conflicts"]
+        #expect(conflicts?.arrayValue?.map { $0["loser_value"] } == [value])
+        let third = change(
+          "update", [:], clock: 2,
+          ["precondition": ["id": value], "transforms": ["labels": ["op": "arrayUnion", "values": [value]]]])
+        #expect(try await pack.verdict(Name.ann, third).bare == .applied, "\(text)")
+        let page = try await pack.call("pull", request, as: Name.ann)
+        #expect(page["rows"]?.arrayValue?.count == 1)
+        #expect(
+          page["rows"]?[0]?["row"] == ["id": value, "team": value, "body": .string(text + "!"), "labels": [value]])
+        #expect(try await pack.verdict(Name.ann, change("delete", [:], clock: 3)) == .applied, "\(text)")
+        let later = try await pack.call("pull", request, as: Name.ann)
+        #expect(later["rows"] == [] && later["tombstones"]?[0]?["pk"] == value)
+      }
+      #expect(try await pack.sql("select count(*) from public.docs") == ["0"])
+      for cursor in ["0; select 1", "1'--", "1~", "999999999999999999999", "0:1:2", "1~2.1", ""] {
+        await #expect(throws: SQLFailure.self) {
+          try await pack.call("pull", ["buckets": [], "cursor": .string(cursor), "schema_version": 1], as: Name.ann)
+        }
+      }
+    }
+  }
+
+  /// Who is given a row learns nothing of what it held before.
+  @Test func theJournalStaysBehindWhenARowIsGivenAway() async throws {
+    try await PackDatabase.withTodos(", conflict_journal => true") { pack in
+      try await pack.sql(
+        """
+        create policy giving on public.todos for update to authenticated using (owner_id = auth.uid()) with check (true);
+        create policy reading on public.todos for select to authenticated using (true);
+        """)
+      func conflicts(_ user: String) async throws -> [JSONValue] {
+        try await pack.pull(user)["conflicts"]?.arrayValue?.compactMap { $0["loser_value"] } ?? []
+      }
+      for (row, changes) in [
+        (1, [["title": "new", "owner_id": .string(Name.bob)]]),
+        (2, [["title": "new"], ["owner_id": .string(Name.bob)]]),
+        (3, [["owner_id": .string(Name.bob)]]),
+      ] as [(Int, [[String: JSONValue]])] {
+        try await pack.sql(
+          "insert into public.todos (id, owner_id, title) values ('\(Name.row(row))', '\(Name.ann)', 'a secret')")
+        let mutations = changes.map { mutation("update", row, $0) }
+        let answer = try await pack.call("push", PackDatabase.request(mutations), as: Name.ann)
+        #expect(answer["verdicts"]?.arrayValue?.allSatisfy { $0["verdict"] == "applied" } == true)
+      }
+      #expect(try await pack.pull(Name.bob)["rows"]?.arrayValue?.count == 3)
+      #expect(try await conflicts(Name.bob) == [])
+      // What happens to it afterwards is his.
+      _ = try await pack.verdict(Name.bob, mutation("update", 1, ["title": "newer"]))
+      #expect(try await conflicts(Name.bob) == ["new"])
+    }
+  }
+
   @Test func temporaryObjectsOfTheCallerAreNotTakenForTheRealOnes() async throws {
     try await Self.with { pack in
       let answer = try await pack.sql(
