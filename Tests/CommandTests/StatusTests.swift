@@ -22,7 +22,15 @@ import Testing
           #expect(status["tables"]?["todos"]?["rows"] == 1)
           #expect(status["last_sync"]?.stringValue?.hasSuffix("Z") == true)
           #expect(status["blocked"] == .null)
+          try await eventually("the doorbell") {
+            let ending = try await Binaries.doorbell("status", "--config", file, "--json")
+            return try JSONValue(parsing: ending.output.joined())["doorbell"]?["state"] == "ready"
+          }
+          let text = try await Binaries.doorbell("status", "--config", file)
+          #expect(text.output.contains { $0.hasPrefix("doorbell    ready since ") && $0.hasSuffix("Z") })
         }
+        let after = try await Binaries.doorbell("status", "--config", file, "--json")
+        #expect(try JSONValue(parsing: after.output.joined())["doorbell"] == .null)
         let text = try await Binaries.doorbell("status", "--config", file)
         #expect(text.output.contains { $0.hasPrefix("database") && $0.contains("not synchronised by any process now") })
         #expect(text.output.contains { $0.hasPrefix("outbox") && $0.contains("0 writes") })

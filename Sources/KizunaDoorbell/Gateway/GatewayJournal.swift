@@ -13,6 +13,8 @@ final class GatewayJournal: Sendable {
     var pull: SyncTrace?
     var pulledRows = 0
     var isReady = false
+    /// What was last noted of the doorbell.
+    var noted: (state: String, reason: String?)?
     var doubt = RefusalDoubt()
     /// Has the connection try again.
     var tryAgain: @Sendable () -> Void = {}
@@ -226,6 +228,12 @@ final class GatewayJournal: Sendable {
       defer { state.isReady = status.isReady }
       return state.isReady != status.isReady
     }
+    let (word, reason) = (status.word, status.isReady ? nil : status.standingFailure?.description)
+    let isNoted = state.withLock { state in
+      defer { state.noted = (word, reason) }
+      return state.noted.map { $0 == (word, reason) } ?? false
+    }
+    if !isNoted { recorder.doorbell(word, reason: reason) }
     guard isChange else { return }
     log.info(status.isReady ? "gateway.ready" : "gateway.not_ready", ["topics": .int(status.topics.count)])
   }

@@ -1,7 +1,7 @@
 import HostKit
 import KizunaSync
 
-/// Writes how runs ended beside the database, for `status` and for those who asked for a run. On a thread of its own,
+/// Writes how runs ended and how the doorbell stands beside the database, for `status` and for those who asked for a run. On a thread of its own,
 /// because files block.
 ///
 /// A file that cannot be written is reported once; synchronising goes on without it.
@@ -47,12 +47,22 @@ final class RunRecorder: Sendable {
         at: clock.wallMilliseconds))
   }
 
+  /// The doorbell stands otherwise than before.
+  func doorbell(_ state: String, reason: String?) {
+    let doorbell = RunRecord.Doorbell(state: state, reason: reason, since: clock.wallMilliseconds)
+    write { file throws(HostFileError) in try file.note(doorbell) }
+  }
+
   private func note(startedAt: UInt64, _ failure: RunRecord.Failure?, succeededAt: Int64? = nil) {
+    write { file throws(HostFileError) in
+      try file.note(startedAt: startedAt, failure: failure, succeededAt: succeededAt)
+    }
+  }
+
+  private func write(_ body: @escaping @Sendable (RunRecordFile) throws(HostFileError) -> Void) {
     thread.run { [self] in
       guard let file = file.withLock({ $0 }) else { return }
-      do throws(HostFileError) {
-        try file.note(startedAt: startedAt, failure: failure, succeededAt: succeededAt)
-      } catch { report(error) }
+      do throws(HostFileError) { try body(file) } catch { report(error) }
     }
   }
 

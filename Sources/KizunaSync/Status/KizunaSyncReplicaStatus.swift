@@ -68,6 +68,19 @@ public struct KizunaSyncReplicaStatus: Sendable, Hashable {
   public internal(set) var uncaptured: [String] = []
   /// Who synchronises the file now; nil when nobody does.
   public let holder: Holder?
+  /// How the doorbell of that process stands; nil when it has none.
+  public internal(set) var doorbell: Doorbell?
+
+  /// The state of a gateway's doorbell.
+  public struct Doorbell: Sendable, Hashable {
+    /// `ready`, which means that every ring is heard; otherwise a word for what it is at: `disconnected`, `connecting`,
+    /// `joining`, `denied`, `backing_off`, `awaiting_credentials`, `suspended` or `stopped`.
+    public let state: String
+    /// Why it is not ready, where that is known; one sentence without tokens, keys and full addresses.
+    public let reason: String?
+    /// Milliseconds since 1970.
+    public let since: Int64
+  }
 
   /// Why a run failed.
   public struct LastError: Sendable, Hashable {
@@ -202,6 +215,8 @@ public struct KizunaSyncReplicaStatus: Sendable, Hashable {
     }
     let noted = try database.meta(.lastSync).integer
     let succeededAt = record?.success(notedAs: noted)
+    // What an ended process left says nothing of the one that is there now.
+    let doorbell = record?.processID == holder?.processID ? record?.doorbell : nil
     return KizunaSyncReplicaStatus(
       cursor: try database.meta(.cursor).text ?? "0", clientID: try database.meta(.clientID).text,
       outboxDepth: queued + captured, heldWrites: held, oldestWrite: oldest,
@@ -218,7 +233,8 @@ public struct KizunaSyncReplicaStatus: Sendable, Hashable {
       copiedAt: try database.meta(.copiedAt).integer, ignoredColumns: try database.ignoredColumns(),
       problem: try database.meta(.schemaProblem).text, tablesSetAside: try database.tablesSetAside(),
       captureOff: capture.filter { $0.value == .off }.keys.sorted(),
-      uncaptured: capture.filter { $0.value == .lacking }.keys.sorted(), holder: holder)
+      uncaptured: capture.filter { $0.value == .lacking }.keys.sorted(), holder: holder,
+      doorbell: doorbell.map { Doorbell(state: $0.state, reason: $0.reason, since: $0.since) })
   }
 }
 

@@ -31,6 +31,22 @@ package struct RunRecord: Sendable, Equatable {
     case deaf
   }
 
+  /// How the doorbell of the process stands.
+  package struct Doorbell: Sendable, Hashable {
+    /// A word for programs; `ready` when every ring is heard.
+    package var state: String
+    /// Why it is not ready, where that is known: a sentence without token, key or address.
+    package var reason: String?
+    /// Milliseconds since 1970.
+    package var since: Int64
+
+    package init(state: String, reason: String? = nil, since: Int64) {
+      self.state = state
+      self.reason = reason
+      self.since = since
+    }
+  }
+
   /// The process whose runs these are.
   package var processID: Int32
   package var manner: Manner
@@ -42,10 +58,12 @@ package struct RunRecord: Sendable, Equatable {
   package var failure: Failure?
   /// When the last one that ended well did, milliseconds since 1970.
   package var succeededAt: Int64?
+  /// Nil for a process without one.
+  package var doorbell: Doorbell?
 
   package init(
     processID: Int32, manner: Manner = .deaf, number: Int64 = 0, startedAt: UInt64 = 0, failure: Failure? = nil,
-    succeededAt: Int64? = nil
+    succeededAt: Int64? = nil, doorbell: Doorbell? = nil
   ) {
     self.processID = processID
     self.manner = manner
@@ -53,6 +71,7 @@ package struct RunRecord: Sendable, Equatable {
     self.startedAt = startedAt
     self.failure = failure
     self.succeededAt = succeededAt
+    self.doorbell = doorbell
   }
 
   /// The true end of the run that the database's own note stands for: that note is renewed only once a minute. Nil when
@@ -88,10 +107,13 @@ extension RunRecord {
         "at": .int(failure.at),
       ]
     }
+    let rung = doorbell.map { doorbell -> JSONValue in
+      ["state": .string(doorbell.state), "reason": .string(orNull: doorbell.reason), "since": .int(doorbell.since)]
+    }
     let body = JSONWriter.text([
       "pid": .int(Int(processID)), "manner": .string(manner.rawValue), "runs": .int(number),
       "started_ns": .int(Int64(clamping: startedAt)), "failure": failed,
-      "succeeded_at": succeededAt.map { .int($0) } ?? nil,
+      "succeeded_at": succeededAt.map { .int($0) } ?? nil, "doorbell": rung ?? nil,
     ])
     return "\(Fingerprint.of(body)) \(body)"
   }
@@ -109,6 +131,11 @@ extension RunRecord {
     self.number = Int64(number)
     startedAt = UInt64(clamping: value["started_ns"]?.intValue ?? 0)
     succeededAt = value["succeeded_at"]?.intValue.map { Int64($0) }
+    if let doorbell = value["doorbell"], let state = doorbell["state"]?.stringValue,
+      let since = doorbell["since"]?.intValue
+    {
+      self.doorbell = Doorbell(state: state, reason: doorbell["reason"]?.stringValue, since: Int64(since))
+    }
     if let failed = value["failure"], let kind = failed["kind"]?.stringValue, let code = failed["code"]?.stringValue,
       let message = failed["message"]?.stringValue, let at = failed["at"]?.intValue
     {

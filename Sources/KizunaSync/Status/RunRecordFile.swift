@@ -48,6 +48,14 @@ package final class RunRecordFile: Sendable {
     }.get()
   }
 
+  /// The doorbell stands otherwise than before.
+  package func note(_ doorbell: RunRecord.Doorbell) throws(HostFileError) {
+    try record.withLock { record -> Result<Void, HostFileError> in
+      record.doorbell = doorbell
+      return Result { () throws(HostFileError) in try write(record) }
+    }.get()
+  }
+
   private func write(_ record: RunRecord) throws(HostFileError) {
     let bytes = record.bytes
     let count = pwrite(descriptor, bytes, bytes.count, 0)

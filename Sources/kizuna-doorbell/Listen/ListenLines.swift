@@ -13,12 +13,12 @@ struct ListenLines {
     var topics: [String: JSONValue] = [:]
     for topic in status.topics { topics[topic.topic.name] = .string(Self.name(of: topic)) }
     var members: [String: JSONValue] = [
-      "event": "state", "state": .string(Self.name(of: status.state)), "ready": .bool(status.isReady),
+      "event": "state", "state": .string(status.state.word), "ready": .bool(status.isReady),
       "topics": .object(topics),
     ]
     // Open without a topic is the way out, and no failure of before led there.
     let isLeaving = status.state == .open && status.topics.isEmpty
-    if !status.isReady, !isLeaving, let failure = Self.failure(of: status) {
+    if !status.isReady, !isLeaving, let failure = status.standingFailure {
       members["class"] = .string(failure.failureClass.rawValue)
       members["reason"] = .string(failure.description)
     }
@@ -30,15 +30,6 @@ struct ListenLines {
       members["retry_in_ms"] = .int(Int((next > now ? next - now : 0).inMilliseconds.rounded()))
     }
     return JSONWriter.text(.object(members))
-  }
-
-  /// What keeps it from being ready: a refused token before the end of a connection that was left for it.
-  private static func failure(of status: RealtimeStatus) -> FailureReport? {
-    let topics = status.topics.compactMap(\.lastFailure)
-    if status.state == .awaitingCredentials, let refusal = topics.first(where: { $0.failureClass == .auth }) {
-      return refusal
-    }
-    return status.lastFailure ?? topics.first
   }
 
   static func ring(_ ring: RealtimeRing, wallMilliseconds: Int64) -> String {
@@ -56,18 +47,6 @@ struct ListenLines {
     JSONWriter.text([
       "event": "dropped", "time": .string(UTCTimestamp.text(milliseconds: wallMilliseconds)), "count": .int(count),
     ])
-  }
-
-  private static func name(of state: RealtimeStatus.State) -> String {
-    switch state {
-    case .stopped: "stopped"
-    case .disconnected: "disconnected"
-    case .connecting: "connecting"
-    case .open: "open"
-    case .backingOff: "backing_off"
-    case .awaitingCredentials: "awaiting_credentials"
-    case .suspended: "suspended"
-    }
   }
 
   private static func name(of topic: RealtimeStatus.Topic) -> String {

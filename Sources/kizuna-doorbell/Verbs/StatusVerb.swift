@@ -38,6 +38,12 @@ enum StatusVerb {
         "at": .string(UTCTimestamp.text(milliseconds: error.at)),
       ]
     }
+    let doorbell = status.doorbell.map { doorbell -> JSONValue in
+      [
+        "state": .string(doorbell.state), "reason": .string(orNull: doorbell.reason),
+        "since": .string(UTCTimestamp.text(milliseconds: doorbell.since)),
+      ]
+    }
     return [
       "database": .string(configuration.database), "cursor": .string(status.cursor),
       "client_id": .string(orNull: status.clientID), "outbox_depth": .int(status.outboxDepth),
@@ -53,6 +59,7 @@ enum StatusVerb {
       "held_writes": .object(status.heldWrites.mapValues(JSONValue.int)),
       "ignored_columns": .array(status.ignoredColumns.map(JSONValue.string)),
       "running": .bool(status.holder != nil), "pid": status.holder?.processID.map { .int(Int($0)) } ?? nil,
+      "doorbell": doorbell ?? nil,
     ]
   }
 
@@ -92,6 +99,12 @@ enum StatusVerb {
     if let error = status.lastError {
       lines.insert(
         "last error  \(UTCTimestamp.text(milliseconds: error.at)), \(error.code): \(error.message)", at: 3)
+    }
+    if let doorbell = status.doorbell {
+      let reason = doorbell.reason.map { ": \($0)" } ?? ""
+      lines.insert(
+        "doorbell    \(doorbell.state) since \(UTCTimestamp.text(milliseconds: doorbell.since))\(reason)",
+        at: lines.count - 1)
     }
     if let write = status.oldestWrite {
       let error = write.lastError.map { ", last error: \($0)" } ?? ""

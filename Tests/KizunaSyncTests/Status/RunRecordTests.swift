@@ -12,6 +12,8 @@ import Testing
     RunRecord(processID: 7),
     RunRecord(processID: 7, manner: .wokenByHangup, number: 3, startedAt: 99),
     RunRecord(processID: .max, number: .max, startedAt: UInt64(Int64.max), failure: failure, succeededAt: 1),
+    RunRecord(processID: 7, doorbell: .init(state: "ready", since: 1_700_000_000_123)),
+    RunRecord(processID: 7, failure: failure, doorbell: .init(state: "denied", reason: "Unauthorized", since: 5)),
   ])
   func isReadAsItWasWritten(record: RunRecord) {
     #expect(RunRecord(record.bytes) == record)
