@@ -13,6 +13,9 @@
       case .foreignSchemas:
         "The database has the schemas of a Supabase project already, and they are left as they are; start with "
           + "--no-scaffolding, or use a database of its own."
+      case .preparation(let error) where error.code == "42883" && error.message.contains("gen_salt"):
+        "The database cannot keep passwords: this PostgreSQL lacks the extension pgcrypto, which is among the modules "
+          + "that come with it, and in packages of their own on some systems (postgresql-contrib)."
       case .preparation(let error):
         "The database could not be prepared (SQLSTATE \(error.code): \(error.message)); the user of the URL must be a "
           + "superuser, or the database prepared already and --no-scaffolding given."

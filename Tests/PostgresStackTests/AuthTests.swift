@@ -1,5 +1,7 @@
 #if Postgres
   import HostKit
+  import LocalStack
+  import PostgresStack
   import PostgresTestSupport
   import Testing
 
@@ -56,6 +58,21 @@
         #expect((stolen.status, stolen.json["error_code"]) == (400, "refresh_token_already_used"))
         let over = try await refresh(served, third)
         #expect((over.status, over.json["error_code"]) == (400, "refresh_token_not_found"))
+      }
+    }
+
+    @Test func aDatabaseThatCannotKeepPasswordsIsToldAsSuch() async throws {
+      try await ServedDatabase.with { served in
+        try await served.database.run("drop extension pgcrypto")
+        var options = PostgresStack.Options()
+        options.appliesScaffolding = false
+        let configuration = LocalStackConfiguration(tables: [:], users: [.init(email: "x@example.com", password: "pw")])
+        do {
+          _ = try await PostgresStack.start(PostgresAddress(served.database.url()), configuration, options: options)
+          Issue.record("it has started")
+        } catch let error as PostgresStackError {
+          #expect(error.description.contains("lacks the extension pgcrypto"))
+        }
       }
     }
 

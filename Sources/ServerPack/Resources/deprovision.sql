@@ -33,8 +33,9 @@ begin
     drop role kizunasync_rows;
   end if;
 exception
-  -- The role belongs to the whole cluster; another database still needs it, or has just removed it.
-  when dependent_objects_still_exist or undefined_object then null;
+  -- The role belongs to the whole cluster: another database still needs it, or has just removed it, or another role has
+  -- made it and may drop it.
+  when dependent_objects_still_exist or undefined_object or insufficient_privilege then null;
 end
 $$;
 

@@ -50,7 +50,15 @@ begin
   else
     may_become := pg_catalog.pg_has_role(current_user, 'kizunasync_rows', 'member');
   end if;
-  if not may_become then execute pg_catalog.format('grant kizunasync_rows to %I', current_user); end if;
+  if not may_become then
+    begin
+      execute pg_catalog.format('grant kizunasync_rows to %I', current_user);
+    exception
+      when insufficient_privilege then
+        raise exception 'role % may not become kizunasync_rows, which another role has made', current_user
+          using hint = pg_catalog.format('Let a role that may do it once: grant kizunasync_rows to %I', current_user);
+    end;
+  end if;
 end
 $$;
 
