@@ -15,8 +15,8 @@ public enum ConnectionEvent: Sendable {
   case stop
   /// One more subscriber wants this topic.
   case subscribe(ChannelTopic)
-  /// One subscriber less.
-  case unsubscribe(ChannelTopic)
+  /// One subscriber less for each. Together, so that nothing is joined in the room that the first ones leave.
+  case unsubscribe([ChannelTopic])
   case credentials(CredentialUpdate)
   case hint(ConnectionHint)
   case transport(TransportID, TransportEvent)

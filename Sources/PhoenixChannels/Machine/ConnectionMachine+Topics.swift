@@ -48,7 +48,10 @@ extension ConnectionMachine {
   mutating func sendJoins(_ turn: inout Turn) {
     guard let id = openTransport, credentials.canJoin, joinsHeldUntil == nil else { return }
     var room = joinWindow - channels.count(where: \.isJoining)
-    for index in channels.indices where channels[index].phase == .idle {
+    // Whose last join is longest ago goes first: refused and unanswered topics, which come back again and again, must not
+    // keep the others out.
+    let waiting = channels.indices.filter { channels[$0].phase == .idle }
+    for index in waiting.sorted(by: { (channels[$0].joinNumber, $0) < (channels[$1].joinNumber, $1) }) {
       guard room > 0 else { return }
       room -= 1
       sendJoin(index, on: id, &turn)
@@ -62,6 +65,7 @@ extension ConnectionMachine {
     channels[index].notice = nil
     channels[index].tokenSerial = credentials.serial
     counters.joinsSent += 1
+    channels[index].joinNumber = counters.joinsSent
     timers.arm(.join(topic), at: turn.now + policy.join.deadline, &turn)
     let frame = PhoenixFrame(
       joinRef: ref, ref: ref, topic: topic.wireName, event: PhoenixFrame.Name.join, joinPayload)

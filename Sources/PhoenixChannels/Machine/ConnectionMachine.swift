@@ -95,7 +95,7 @@ public struct ConnectionMachine: Sendable {
       case .start: start(&turn)
       case .stop: stop(&turn)
       case .subscribe(let topic): subscribe(topic, &turn)
-      case .unsubscribe(let topic): unsubscribe(topic, &turn)
+      case .unsubscribe(let topics): for topic in topics { unsubscribe(topic, &turn) }
       case .credentials(let update): receive(update, &turn)
       case .hint(let hint): self.hint(hint, &turn)
       case .transport(let id, let event):

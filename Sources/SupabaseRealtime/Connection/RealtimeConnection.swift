@@ -187,7 +187,7 @@ public actor RealtimeConnection {
 
   private func remove(_ id: UInt64) {
     guard let listener = listeners.removeValue(forKey: id) else { return }
-    for topic in listener.topics { feed(.unsubscribe(topic)) }
+    feed(.unsubscribe(listener.topics))
   }
 
   // MARK: The machine

@@ -21,14 +21,14 @@ enum ListenVerb {
     let configuration = try arguments.value("config").map { _ in try ConfigurationOption.load(arguments, log: log) }
     let parts = GatewayParts.live(authorityFile: try ListenTarget.authorityFile(arguments, configuration))
     let (ends, continuation) = AsyncStream.makeStream(of: End.self)
-    let wasReady = Locked(false)
+    let hasStood = Locked(false)
     let failures = Locked(0)
     let target = try ListenTarget.resolve(arguments, configuration, http: parts.http, log: log) { failure in
       let count = failures.withLock { count -> Int in
         count += 1
         return count
       }
-      guard !wasReady.withLock({ $0 }), let failure = ListenVerdict.failure(failure, count: count) else { return }
+      guard !hasStood.withLock({ $0 }), let failure = ListenVerdict.failure(failure, count: count) else { return }
       continuation.yield(.failed(failure))
     }
     let connection = RealtimeConnection(
@@ -53,8 +53,8 @@ enum ListenVerb {
         if let line = lines.state(status, now: clock.now, wallMilliseconds: time) {
           StandardStreams.printEvent(line) { count in ListenLines.dropped(count, wallMilliseconds: time) }
         }
-        if status.isReady { wasReady.withLock { $0 = true } }
-        guard !wasReady.withLock({ $0 }), let failure = ListenVerdict.failure(status) else { continue }
+        if status.topics.contains(where: { $0.state == .joined }) { hasStood.withLock { $0 = true } }
+        guard !hasStood.withLock({ $0 }), let failure = ListenVerdict.failure(status) else { continue }
         continuation.yield(.failed(failure))
       }
     }

@@ -153,6 +153,7 @@ import Testing
       driver.advanceAnswering(3_600)
       #expect(driver.joins(topic).isEmpty)
       driver.feed(.credentials(.token("u")))
+      driver.acceptJoins()
       #expect(driver.joins(topic).count == 1)
     case .parks, .parksAll:
       guard case .denied(let reason) = driver.state(topic) else {

@@ -38,6 +38,38 @@ import Testing
     #expect(driver.joins().count == 6)
   }
 
+  /// Topics that fail again and again, each after the server's pause or after ours, do not keep the others out.
+  /// More than two unanswered ones cost the connection.
+  @Test(arguments: [(1, true), (3, true), (5, true), (9, true), (11, true), (1, false), (2, false)])
+  func failingTopicsKeepNoOtherOut(failing: Int, isAnswered: Bool) {
+    let topics = (0..<12).map { "t\($0)" }
+    var driver = MachineDriver.open(topics: topics)
+    for _ in 0..<60 {
+      guard let (index, topic) = topics.enumerated().first(where: { driver.state($1) == .joining }) else {
+        driver.advanceAnswering(1)
+        continue
+      }
+      driver.advanceAnswering(index < failing && !isAnswered ? 26 : 5)
+      if index >= failing {
+        driver.accept(topic)
+      } else if isAnswered {
+        driver.refuse(topic, "QueryCanceled")
+      }
+    }
+    for topic in topics.dropFirst(failing) { #expect(driver.state(topic) == .joined, "\(topic)") }
+  }
+
+  /// Neither joins what is about to be left, nor calls the rest ready.
+  @Test func leavingAllTopicsAtOnceJoinsNone() {
+    var driver = MachineDriver.open(topics: Self.many)
+    driver.accept("t0")
+    driver.refuse("t1", "Unauthorized: x")
+    driver.forget()
+    driver.feed(.unsubscribe(Self.many.map(MachineDriver.topic)))
+    #expect(driver.joins().isEmpty)
+    #expect(!driver.status.isReady)
+  }
+
   @Test func aLimitOfTheConnectionHoldsAll() {
     var driver = MachineDriver.open(topics: Self.many)
     driver.refuse("t0", "ClientJoinRateLimitReached: Too many joins per second")

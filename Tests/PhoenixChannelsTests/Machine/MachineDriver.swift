@@ -100,7 +100,7 @@ struct MachineDriver {
   }
 
   mutating func subscribe(_ topic: String) { feed(.subscribe(Self.topic(topic))) }
-  mutating func unsubscribe(_ topic: String) { feed(.unsubscribe(Self.topic(topic))) }
+  mutating func unsubscribe(_ topic: String) { feed(.unsubscribe([Self.topic(topic)])) }
 
   /// Names in tests are short enough.
   static func topic(_ name: String) -> ChannelTopic { try! ChannelTopic(name) }

@@ -31,7 +31,10 @@ struct CanonicalState: Hashable {
     ),
     (
       Channel(MachineDriver.topic("a")),
-      ["topic", "subscribers", "phase", "failedJoins", "streak", "lastFailure", "notice", "tokenSerial", "tokenSince"],
+      [
+        "topic", "subscribers", "phase", "failedJoins", "streak", "lastFailure", "notice", "tokenSerial", "tokenSince",
+        "joinNumber",
+      ],
       []
     ),
     (
@@ -129,6 +132,10 @@ private struct Writer {
     }
     write(machine.channels.count)
     for channel in machine.channels { write(channel, serial: machine.credentials.serial) }
+    // Whose turn to join is first.
+    for index in machine.channels.indices.sorted(by: {
+      (machine.channels[$0].joinNumber, $0) < (machine.channels[$1].joinNumber, $1)
+    }) { write(index) }
     write(machine.credentials)
     write(machine.schedule.streak)
     write(machine.schedule.serverErrors)

@@ -29,6 +29,8 @@ struct Channel: Sendable {
   var tokenSerial = 0
   /// Since when the channel has stood with that token, while it is joined.
   var tokenSince: UInt64 = 0
+  /// Number of the newest join among those of all topics; 0 before the first.
+  var joinNumber = 0
 
   init(_ topic: ChannelTopic) {
     self.topic = topic
