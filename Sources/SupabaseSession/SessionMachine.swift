@@ -50,6 +50,12 @@ struct SessionMachine: Sendable, Equatable {
   private var attemptBegan: UInt64 = 0
   /// When another token than a good one was asked for lately, oldest first.
   private var forcedAt: [UInt64] = []
+  /// These credentials were good once.
+  private var hasWorked = false
+  /// Refusals in a row of which each may have been a passing fault.
+  private var doubts = 0
+  /// The newest refusal.
+  private var refusedAt: UInt64 = 0
 
   static let firstDelay: UInt64 = .seconds(1)
   static let longestDelay: UInt64 = .seconds(30)
@@ -59,6 +65,12 @@ struct SessionMachine: Sendable, Equatable {
   static let refusalWindow: UInt64 = .seconds(60)
   /// As often a token that looks good is replaced within that window because somebody asks for another.
   static let forcedPerWindow = 3
+  /// Credentials that were good may be refused by what passes: a firewall's page, a redirect, a server that is being
+  /// replaced. So after the first refusals the pauses are these, doubled each time, give or take.
+  static let doubtDelay: UInt64 = .seconds(5)
+  static let mostDoubts = 3
+  /// So long without a refusal, and the next one is doubted again.
+  static let doubtWindow: UInt64 = .seconds(600)
   /// An attempt may take so long before the end of a token that is over meanwhile is announced.
   static let attemptPatience: UInt64 = .seconds(5)
 
@@ -190,6 +202,7 @@ struct SessionMachine: Sendable, Equatable {
 
   /// What an earlier run of the process left.
   mutating func restore(_ token: AccessToken?, refreshToken: Secret) {
+    hasWorked = true
     self.token = token
     self.refreshToken = refreshToken
   }
@@ -203,6 +216,8 @@ struct SessionMachine: Sendable, Equatable {
       return receivedOld(new, at: now, draw: draw)
     }
     token = new
+    hasWorked = true
+    if now >= refusedAt.addingClamped(Self.doubtWindow) { doubts = 0 }
     isRefused = false
     isWanted = false
     isWithdrawn = false
@@ -275,8 +290,17 @@ struct SessionMachine: Sendable, Equatable {
       let delay = full / 2 + UInt64(Double(full / 2) * draw)
       notBefore = now + max(delay, min(failure.retryAfter ?? 0, Self.slowDelay))
     case .authentication, .configuration:
-      notBefore = now + Self.slowDelay / 2 + UInt64(Double(Self.slowDelay) * draw)
+      let full = doubtDelay() ?? Self.slowDelay
+      notBefore = now + full / 2 + UInt64(Double(full) * draw)
+      refusedAt = now
     }
+  }
+
+  /// The pause after a refusal that may have been a passing fault; nil when it is to be believed.
+  private mutating func doubtDelay() -> UInt64? {
+    guard hasWorked, case .server = source, doubts < Self.mostDoubts else { return nil }
+    doubts += 1
+    return Self.doubtDelay << UInt64(doubts - 1)
   }
 
   /// Whether the end of the token is to be announced now: it is over, and there is no other. True once.

@@ -33,16 +33,16 @@ import Testing
     let forced = machine.demand(at: .seconds(10), force: true)
     #expect(forced == .attempt(.signIn))
     machine.failed(SessionFailure(.authentication, ""), at: .seconds(10), draw: 0)
-    #expect(machine.nextWake == .seconds(160))
-    let early = machine.wake(at: .seconds(159))
+    #expect(machine.nextWake == .seconds(12.5))
+    let early = machine.wake(at: .seconds(12))
     #expect(early == nil)
-    let again = machine.wake(at: .seconds(160))
+    let again = machine.wake(at: .seconds(12.5))
     #expect(again == .signIn)
-    machine.failed(SessionFailure(.transient, ""), at: .seconds(160), draw: 0)
-    #expect(machine.nextWake.map { $0 <= .seconds(162) } == true)
-    _ = machine.wake(at: .seconds(162))
-    machine.received(token("b", at: .seconds(162)), refreshToken: nil, at: .seconds(162), draw: 0)
-    #expect(machine.nextWake == .seconds(162 + 3540))
+    machine.failed(SessionFailure(.transient, ""), at: .seconds(12.5), draw: 0)
+    #expect(machine.nextWake.map { $0 <= .seconds(14.5) } == true)
+    _ = machine.wake(at: .seconds(15))
+    machine.received(token("b", at: .seconds(15)), refreshToken: nil, at: .seconds(15), draw: 0)
+    #expect(machine.nextWake == .seconds(15 + 3540))
   }
 
   /// Whoever asks for one new token after the other is not answered by the server as fast as it asks.
@@ -184,6 +184,40 @@ import Testing
     #expect(!machine.isUsable(at: 0))
     machine.received(token("b", at: 0), refreshToken: Secret("s"), at: 0, draw: 0)
     #expect(machine.freshToken(at: 0)?.value == "b")
+  }
+
+  /// Credentials that were good a moment ago are soon tried again, a few times; then the refusal is believed.
+  @Test(arguments: [SessionFailure.Kind.authentication, .configuration])
+  func aRefusalOfWhatWorkedIsDoubtedAFewTimes(kind: SessionFailure.Kind) {
+    func pauses(_ machine: inout SessionMachine, from start: UInt64) -> [Double] {
+      var now = start
+      return (0..<5).map { _ in
+        machine.failed(SessionFailure(kind, ""), at: now, draw: 0.5)
+        let pause = (machine.notBefore - now).inSeconds
+        now = machine.notBefore
+        let way = machine.wake(at: now)
+        #expect(way != nil)
+        return pause
+      }
+    }
+    var machine = SessionMachine(.server(hasPassword: true))
+    _ = machine.demand(at: 0)
+    #expect(pauses(&machine, from: 0) == [300, 300, 300, 300, 300])
+
+    var now = UInt64.seconds(10_000)
+    machine.received(token("a", at: now), refreshToken: Secret("r"), at: now, draw: 0)
+    _ = machine.demand(at: now, force: true)
+    #expect(pauses(&machine, from: now) == [5, 10, 20, 300, 300])
+    // A token that is refused again at once changes nothing.
+    now += .seconds(700)
+    machine.received(token("b", at: now), refreshToken: Secret("s"), at: now, draw: 0)
+    _ = machine.demand(at: now, force: true)
+    #expect(pauses(&machine, from: now) == [300, 300, 300, 300, 300])
+    // Ten minutes without a refusal do.
+    now += .seconds(5_000)
+    machine.received(token("c", at: now), refreshToken: Secret("t"), at: now, draw: 0)
+    _ = machine.demand(at: now, force: true)
+    #expect(pauses(&machine, from: now) == [5, 10, 20, 300, 300])
   }
 
   /// A random history of everything that can happen, for each source. What must hold after every step is checked.

@@ -50,9 +50,9 @@ struct RingHold {
   mutating func answered(status: Int, endsRun: Bool, retryAfter: Int?, at now: UInt64) {
     switch status {
     case 429, 500...:
-      var pause = Self.first << UInt64(min(streak, 10))
-      pause = min(pause, Self.longest)
-      streak = min(streak + 1, 32)
+      // While rings are held, only a person or the poll asks; that must not make the pause longer and longer.
+      if now >= until { streak = min(streak + 1, 32) }
+      var pause = min(Self.first << UInt64(min(max(streak, 1) - 1, 10)), Self.longest)
       if let retryAfter, retryAfter > 0 {
         pause = max(pause, min(UInt64(retryAfter).multipliedClamped(by: 1_000_000_000), Self.longestAsked))
       }

@@ -57,6 +57,19 @@ import Testing
     #expect(hold.until == now + .seconds(1))
   }
 
+  /// Somebody asks again and again, whatever is held: rings do not wait the longer for it.
+  @Test func refusalsOfWhatWasAskedForMeanwhileAreNoFurtherOnes() {
+    var hold = RingHold()
+    for tenth in 0..<50 {
+      let now = UInt64.milliseconds(Double(tenth * 20))
+      hold.answered(status: 503, endsRun: true, retryAfter: nil, at: now)
+      #expect(hold.until == now + .seconds(1))
+    }
+    let end = hold.until
+    hold.answered(status: 503, endsRun: true, retryAfter: nil, at: end)
+    #expect(hold.until == end + .seconds(2))
+  }
+
   /// Ten rings a second, and a pull for each that gets through.
   @Test(arguments: [(429, "5", 4), (503, "60", 2), (500, nil, 6)] as [(Int, String?, Int)])
   func ringsDoNotBecomePullsThatAreRefusedAgain(status: Int, retryAfter: String?, most: Int) async {
