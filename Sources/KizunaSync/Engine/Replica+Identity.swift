@@ -115,7 +115,6 @@ extension Replica {
       for table in layouts.values { try database.run("DELETE FROM \(table.quoted)") }
       try emptyTablesNotConfigured()
       try database.run("DELETE FROM _kizunasync_capture WHERE seq < 0")
-      try database.run("DELETE FROM _kizunasync_displaced WHERE base_seq < 0")
       for table in ["outbox", "image", "pages", "absent", "parked", "pushed", "rejections", "overwrites"] {
         try database.run("DELETE FROM \(Schema.prefix)\(table)")
       }

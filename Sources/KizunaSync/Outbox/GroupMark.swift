@@ -1,10 +1,8 @@
 /// Where in the journal an all-or-nothing group began. Writers may use one name again and again; each time it is another
 /// group, and goes by the name and the place where it began.
 struct GroupMark: Equatable {
-  /// What stands in the journal's `op` where a group begins or ends; its table is empty.
-  static let op = "b"
-  /// The same in format 1, where only a group's beginning is told.
-  static let formerOp = "g"
+  /// What stands in the journal's `op` where a group begins; its table is empty.
+  static let op = "g"
 
   var seq: Int64
   var name: String
@@ -14,7 +12,7 @@ struct GroupMark: Equatable {
     self.name = name
   }
 
-  /// - Parameter text: `seq|name`, as format 1 kept it; nil for any other.
+  /// - Parameter text: as `text` spells it; nil for any other.
   init?(_ text: String?) {
     guard let parts = text?.split(separator: "|", maxSplits: 1), parts.count == 2, let seq = Int64(parts[0]) else {
       return nil
@@ -22,5 +20,6 @@ struct GroupMark: Equatable {
     self.init(seq: seq, name: String(parts[1]))
   }
 
+  var text: String { "\(seq)|\(name)" }
   var group: String { "\(name)#\(seq)" }
 }

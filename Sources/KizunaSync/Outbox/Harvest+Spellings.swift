@@ -16,7 +16,8 @@ extension Harvest {
     if ahead[row.table] == nil { ahead[row.table] = try JournalAhead(replica, layout, from: row.seq) }
     switch ahead[row.table]?.first[id] {
     case .comes: return nil
-    case .isThere(let cells): return try exactRow(cells, layout, pk: id.pk)
+    case .isThere(let seq):
+      return try load("seq = ?", .integer(seq)).first.map { try exactRow($0.old, layout, pk: id.pk) }
     case nil:
       guard let cells = try replica.cells(layout, pk: id.pk), layout.key(of: cells) == canonical else { return nil }
       return try exactRow(cells, layout, pk: id.pk)

@@ -24,28 +24,15 @@ struct Harvest {
   /// row is known without looking.
   private var fresh: [Replica.RowID: [String]] = [:]
   var clock: HybridClock?
+  /// Where the group of the rows at hand began.
+  private lazy var mark = GroupMark((try? database.meta(.groupMark))?.text)
   /// Names the journal among those of all files.
   lazy var journal = (try? database.meta(.journal))?.text ?? ""
-  /// Notes that are ahead of the journal row in hand, oldest first, and the row id of the newest one loaded.
-  var notes: ArraySlice<Note> = []
-  var lastNote: Int64 = 0
-  /// By table: rows noted before the journal row in hand.
-  var noted: [String: NotedRows] = [:]
-  var uniqueSets: [String: [CaptureTriggers.UniqueSet]] = [:]
-  var sightings: [String: JournalSightings] = [:]
-  /// The all-or-nothing group that the journal is in.
-  private var group: Group?
   private lazy var owner = try? replica.database.meta(.owner).text
 
   init(_ replica: Replica, pending: PendingWrite?) {
     self.replica = replica
     self.pending = pending
-  }
-
-  private struct Group {
-    /// As the writer called it.
-    var name: String
-    var id: String
   }
 
   struct JournalRow {
@@ -66,47 +53,41 @@ struct Harvest {
     }
   }
 
-  /// Journal rows read at once.
-  var batch = 500
+  private static let batch = 500
 
   /// - Parameter limit: stop after about so many journal rows; the rest is for the next call.
   mutating func run(limit: Int? = nil) throws {
     let isForeign = pending == nil
     try replica.repairJournal()
     var last = try database.meta(.harvested).integer ?? 0
-    try loadHeldNotes()
     var count = try takeHeld()
-    var changes = count
     var hasHeld = count > 0
-    var isAtEnd = false
     while true {
       let rows = try load(after: last)
-      if let newest = rows.last { try loadNotes(before: newest.seq) }
       for row in rows {
-        guard let row = inItsGroup(row) else { continue }
-        changes += 1
+        let row = try inItsGroup(row)
+        if row.table.isEmpty { continue }
         if replica.settings.tables[row.table] == nil {
           try replica.hold(row)
           hasHeld = true
         } else {
-          try takeWithDisplaced(row)
+          try take(row)
         }
       }
       if let newest = rows.last { last = newest.seq }
       count += rows.count
-      isAtEnd = rows.count < batch
-      if isAtEnd { break }
+      if rows.count < Self.batch { break }
       // Making a row again while the journal still holds changes of it would undo those: then go on to the end.
-      if let limit, count >= limit, group == nil, !touched.values.contains(true), unsendable.isEmpty { break }
+      if let limit, count >= limit, !touched.values.contains(true), unsendable.isEmpty { break }
     }
     if let pending { try append(pending) }
-    try forgetNotes(isAtEnd: isAtEnd)
     try finish()
     if count > 0 {
-      if isForeign { replica.foreignRows += changes }
+      if isForeign { replica.foreignRows += count }
       try database.setMeta(.harvested, .integer(last))
       // The newest row stays: its number must not be used again.
       try database.run("DELETE FROM _kizunasync_capture WHERE seq >= 0 AND seq < ?", .integer(last))
+      try database.run("DELETE FROM _kizunasync_displaced WHERE tbl IS NOT NULL")
     }
     if let clock { try database.setMeta(.hlc, .text(clock.state)) }
     if hasHeld { try replica.noteHeldWrites() }
@@ -119,12 +100,12 @@ struct Harvest {
     var last = Int64.min
     var count = 0
     while true {
-      let rows = try load("seq > ? AND seq < 0 ORDER BY seq LIMIT \(batch)", .integer(last))
+      let rows = try load("seq > ? AND seq < 0 ORDER BY seq LIMIT \(Self.batch)", .integer(last))
       for row in rows where replica.layouts[row.table] != nil {
-        try takeWithDisplaced(row)
+        try take(row)
         count += 1
       }
-      guard let newest = rows.last, rows.count == batch else { break }
+      guard let newest = rows.last, rows.count == Self.batch else { break }
       last = newest.seq
     }
     for table in replica.layouts.keys {
@@ -133,23 +114,21 @@ struct Harvest {
     return count
   }
 
-  /// Follows where all-or-nothing groups begin and end. The library names its groups so that each is another already.
-  /// - Returns: the row under its group's name and place; nil for one that is no change of a table.
-  private mutating func inItsGroup(_ row: JournalRow) -> JournalRow? {
-    if row.table.isEmpty {
-      if row.op == GroupMark.op {
-        group = row.group.map { Group(name: $0, id: pending == nil ? GroupMark(seq: row.seq, name: $0).group : $0) }
-      }
-      return nil
-    }
+  /// The row under its group's name and place. The library names its groups so that each is another already.
+  private mutating func inItsGroup(_ row: JournalRow) throws -> JournalRow {
     var row = row
-    // What triggers of a former format wrote, and what was held, names its own.
-    if row.group == nil || row.group == group?.name { row.group = group?.id }
+    if row.table.isEmpty, row.op == GroupMark.op, let name = row.group, pending == nil {
+      let mark = GroupMark(seq: row.seq, name: name)
+      self.mark = mark
+      try database.setMeta(.groupMark, .text(mark.text))
+    } else if let name = row.group, let mark, mark.name == name {
+      row.group = mark.group
+    }
     return row
   }
 
   private func load(after seq: Int64) throws -> [JournalRow] {
-    try load("seq > ? ORDER BY seq LIMIT \(batch)", .integer(seq))
+    try load("seq > ? ORDER BY seq LIMIT \(Self.batch)", .integer(seq))
   }
 
   func load(_ condition: String, _ argument: SQLiteValue) throws -> [JournalRow] {
@@ -169,7 +148,7 @@ struct Harvest {
 
   // MARK: One journal row
 
-  mutating func take(_ row: JournalRow) throws {
+  private mutating func take(_ row: JournalRow) throws {
     guard let layout = replica.layouts[row.table] else { return }
     let old = row.op == "i" ? nil : layout.pk(of: row.old)
     let new = row.op == "d" ? nil : layout.pk(of: row.new)

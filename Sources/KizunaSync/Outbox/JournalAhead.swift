@@ -7,8 +7,8 @@ struct JournalAhead {
   enum First {
     /// The row comes only here.
     case comes
-    /// It was there with these cells.
-    case isThere([SQLiteValue])
+    /// It was there, and the journal row of this number says what it was.
+    case isThere(seq: Int64)
   }
 
   private(set) var first: [Replica.RowID: First] = [:]
@@ -19,53 +19,18 @@ struct JournalAhead {
     try Self.forEachKey(replica, layout, from: seq) { _, _, key in
       if let pk = layout.pk(ofKey: key), layout.keyCells(pk) != key { keys.insert(id(pk)) }
     }
-    // A row that was noted is there, whatever becomes of it.
-    let notes = try Self.notes(replica, layout, from: seq)
     var first: [Replica.RowID: First] = [:]
     try Self.forEachKey(replica, layout, from: seq) { seq, isOld, key in
       guard let pk = layout.pk(ofKey: key), keys.contains(id(pk)), first[id(pk)] == nil, layout.keyCells(pk) == key
       else { return }
-      if let note = notes[key], note.base < seq {
-        first[id(pk)] = .isThere(note.cells)
-      } else {
-        first[id(pk)] = isOld ? try Self.oldCells(replica, layout, seq).map(First.isThere) : .comes
-      }
-    }
-    for (key, note) in notes {
-      guard let pk = layout.pk(ofKey: key), keys.contains(id(pk)), first[id(pk)] == nil, layout.keyCells(pk) == key
-      else { continue }
-      first[id(pk)] = .isThere(note.cells)
+      first[id(pk)] = isOld ? .isThere(seq: seq) : .comes
     }
     self.first = first
   }
 
-  private static func notes(
-    _ replica: Replica, _ layout: TableLayout, from seq: Int64
-  ) throws -> [[SQLiteValue]: (base: Int64, cells: [SQLiteValue])] {
-    let slots = layout.columns.map { ", c\($0.slot)" }.joined()
-    var notes: [[SQLiteValue]: (base: Int64, cells: [SQLiteValue])] = [:]
-    try replica.database.forEachRow(
-      "SELECT base_seq\(slots) FROM _kizunasync_displaced WHERE tbl = ? AND base_seq >= ? ORDER BY rowid",
-      [.text(layout.name), .integer(seq)]
-    ) { row in
-      let cells = Array(row.row().dropFirst())
-      let key = layout.key(of: cells)
-      if notes[key] == nil { notes[key] = (row.int64(0), cells) }
-    }
-    return notes
-  }
-
-  private static func oldCells(_ replica: Replica, _ layout: TableLayout, _ seq: Int64) throws -> [SQLiteValue]? {
-    let slots = layout.columns.map { "o\($0.slot)" }.joined(separator: ", ")
-    return try replica.database.first(
-      "SELECT \(slots) FROM _kizunasync_capture WHERE seq = ?", [.integer(seq)]
-    ) { $0.row() }
-  }
-
   /// Calls `body` for the keys of each journal row, the old one first.
-  static func forEachKey(
-    _ replica: Replica, _ layout: TableLayout, from seq: Int64,
-    _ body: (Int64, _ isOld: Bool, [SQLiteValue]) throws -> Void
+  private static func forEachKey(
+    _ replica: Replica, _ layout: TableLayout, from seq: Int64, _ body: (Int64, _ isOld: Bool, [SQLiteValue]) -> Void
   ) throws {
     let slots = layout.keyPositions.map { layout.columns[$0].slot }
     let names = slots.map { "o\($0)" } + slots.map { "n\($0)" }
@@ -76,8 +41,8 @@ struct JournalAhead {
     ) { row in
       let op = row.string(1)
       let cells = Array(row.row().dropFirst(2))
-      if op != "i" { try body(row.int64(0), true, Array(cells.prefix(slots.count))) }
-      if op != "d" { try body(row.int64(0), false, Array(cells.suffix(slots.count))) }
+      if op != "i" { body(row.int64(0), true, Array(cells.prefix(slots.count))) }
+      if op != "d" { body(row.int64(0), false, Array(cells.suffix(slots.count))) }
     }
   }
 }

@@ -55,8 +55,6 @@ extension Replica {
         .integer(-Self.heldOffset / 2))
     }
     try database.run("INSERT OR IGNORE INTO _kizunasync_capture(seq, tbl, op) VALUES (?, '', 'd')", .integer(harvested))
-    // They tell their places by the former numbers.
-    try database.run("DELETE FROM _kizunasync_displaced WHERE base_seq >= 0")
     try changeRereads { rereads in
       for (table, config) in settings.tables {
         rereads.ask(table, keep: config.syncMode == .readWrite ? .changes : .nothing)
@@ -92,18 +90,9 @@ extension Replica {
   /// T0 inside the current transaction.
   func harvest(attaching pending: PendingWrite? = nil) throws {
     if pending == nil { try removeStrayGroups() }
-    guard try pending != nil || isHarvestPending() else { return try forgetVainNotes() }
+    guard try pending != nil || isHarvestPending() else { return }
     var harvest = Harvest(self, pending: pending)
     try harvest.run()
-  }
-
-  /// Where no journal row waits, what is noted was not displaced. It must not be taken for displaced after a change that
-  /// is applied now.
-  private func forgetVainNotes() throws {
-    guard try database.exists("SELECT 1 FROM _kizunasync_displaced WHERE base_seq >= 0 LIMIT 1"),
-      try pendingJournalRows() == 0
-    else { return }
-    try database.run("DELETE FROM _kizunasync_displaced WHERE base_seq >= 0")
   }
 
   /// A group row that is ever visible committed is its writer's mistake: it would tie everybody's later writes together.

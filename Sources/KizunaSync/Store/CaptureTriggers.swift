@@ -2,22 +2,20 @@ import HostKit
 
 /// The triggers that journal every change of a synced table, in whatever process and by whatever statement it is made.
 ///
-/// They touch only `capture`, `displaced` and `ctl`, and use no function that can fail on a value, so they never make a
-/// write fail that would have succeeded.
+/// They touch only `capture`, `displaced`, `group` and `ctl`, and use no function that can fail on a value, so they never
+/// make a write fail that would have succeeded.
 ///
 /// The difficulty is displacement: `INSERT OR REPLACE` and `UPDATE OR REPLACE` delete rows silently where
-/// `recursive_triggers` is off, which is the default everywhere. BEFORE triggers note the rows that share a unique value
-/// with the new one. `OR IGNORE`, `DO NOTHING` and `DO UPDATE` fire them too and displace nothing; what became of a noted
-/// row the harvest finds out, see `NotedRows`.
+/// `recursive_triggers` is off, which is the default everywhere. BEFORE triggers note the rows that might go, AFTER
+/// triggers log those that went and were not logged otherwise. `OR IGNORE`, `DO NOTHING` and `DO UPDATE` fire the BEFORE
+/// trigger too; nothing is deleted there and nothing is logged.
 ///
-/// The usual write must be cheap, because its writer waits for it. What a trigger costs is the tables it opens, and in a
-/// statement that writes one row also the size of its program. So the AFTER triggers write one journal row and look at
-/// nothing: whether the gateway is applying is known to a trigger of its own connection (`Schema.silence`), and
-/// which rows belong together to rows of the journal (`Schema.groupTriggers`).
+/// The usual write must be cheap: what a trigger costs is mostly the tables it opens. So everything unusual (noted rows, a
+/// gateway transaction, an open group) is a row of `displaced`, and the trigger of the usual write looks only there.
 ///
-/// Operations in the journal: `i` insert, also over the row of its own key, `u` update, `m` an update that moved the row
-/// to another key, `d` delete, `b` from here on the writes belong to the group `grp`, or to none. Whether a moved row is
-/// another row is for the harvest to say: `7` and `'7'` are two keys to SQLite and one to the server.
+/// Operations in the journal: `i` insert, `u` update, `r` an insert that replaced the row of its own key, `m` an update
+/// that moved the row to another key, `d` delete. Whether a moved row is another row is for the harvest to say: `7` and
+/// `'7'` are two keys to SQLite and one to the server.
 struct CaptureTriggers {
   /// A column and the number its values have in the journal.
   struct Column {
@@ -26,16 +24,7 @@ struct CaptureTriggers {
   }
 
   /// Columns of a uniqueness constraint, each with the collation that decides equality.
-  struct UniqueSet: Equatable {
-    struct Member: Equatable {
-      var column: String
-      var collation = "BINARY"
-    }
-
-    var members: [Member]
-    /// It binds some rows only.
-    var isPartial = false
-  }
+  typealias UniqueSet = [(column: String, collation: String)]
 
   var table: String
   var columns: [Column]
@@ -56,8 +45,15 @@ struct CaptureTriggers {
 
   func triggers() -> [Trigger] {
     if refusesWrites { return refusing("\(table) is pull-only, its rows come from the server") }
-    let list = [beforeInsert, afterInsert, beforeUpdate, afterUpdate, afterDelete]
-    return refusesDeletes ? list + softDeleteTriggers : list
+    var list = [
+      beforeInsert, afterPlainInsert, afterDisplacingInsert, beforeUpdate, afterPlainUpdate, afterDisplacingUpdate,
+      afterDelete,
+    ]
+    if refusesDeletes {
+      list.append(
+        trigger(when: "before", "delete", active, "SELECT raise(ABORT, \(SQL.literal(softDeleteMessage)));"))
+    }
+    return list
   }
 
   /// While capture is off: no write can go unseen. They name no column, so that every column may be altered or dropped.
@@ -77,175 +73,204 @@ struct CaptureTriggers {
   // MARK: Parts
 
   private let active = "(SELECT applying FROM _kizunasync_ctl) = 0"
+  /// There are noted rows of the table, or one of the marks of `Schema.Mark`, which belong to no table.
+  private var isUnusual: String {
+    "EXISTS (SELECT 1 FROM _kizunasync_displaced WHERE ifnull(tbl, \(tag)) = \(tag))"
+  }
   private var name: String { SQL.name(table) }
   private var tag: String { SQL.literal(table) }
   private var softDeleteMessage: String {
     "delete refused: rows of \(table) are marked deleted through its soft-delete column"
   }
+  private var dropNotes: String { "DELETE FROM _kizunasync_displaced WHERE tbl = \(tag);" }
 
   private var newSlots: String { columns.map { "n\($0.slot)" }.joined(separator: ", ") }
   private var oldSlots: String { columns.map { "o\($0.slot)" }.joined(separator: ", ") }
   private var notedSlots: String { columns.map { "c\($0.slot)" }.joined(separator: ", ") }
   private var newValues: String { SQL.names(columns.map(\.name), prefix: "NEW.") }
   private var oldValues: String { SQL.names(columns.map(\.name), prefix: "OLD.") }
+  private var noted: String { columns.map { "d.c\($0.slot)" }.joined(separator: ", ") }
 
   private func slot(_ column: String) -> Int { columns.first { $0.name == column }?.slot ?? 0 }
 
   private func trigger(
-    when: String, _ verb: String, suffix: String = "", _ condition: String?, _ body: String
+    when: String, _ verb: String, suffix: String = "", _ condition: String, _ body: String
   ) -> Trigger {
     let triggerName = "\(Self.namePrefix(table: table))\(when)_\(verb)\(suffix)"
     return Trigger(
       name: triggerName,
       sql: "CREATE TRIGGER \(SQL.name(triggerName)) \(when.uppercased()) \(verb.uppercased()) ON \(name) "
-        + (condition.map { "WHEN \($0) " } ?? "") + "BEGIN \(body) END")
+        + "WHEN \(condition) BEGIN \(body) END")
   }
 
-  /// A row `t` of the table shares a unique value with NEW.
-  private var sharesUniqueValue: String { "(" + SQL.chain(uniqueSets.map(isShared), "OR") + ")" }
-
-  private func isShared(_ set: UniqueSet) -> String {
-    let terms = set.members.map { member in
-      "t.\(SQL.name(member.column)) COLLATE \(SQL.name(member.collation)) = NEW.\(SQL.name(member.column))"
+  /// A row of the table that shares a unique value with NEW.
+  private var sharesUniqueValue: String {
+    let sets = uniqueSets.map { set in
+      SQL.chain(
+        set.map { "t.\(SQL.name($0.column)) COLLATE \(SQL.name($0.collation)) = NEW.\(SQL.name($0.column))" }, "AND")
     }
-    return "(" + SQL.chain(terms, "AND") + ")"
-  }
-
-  /// The same of any row, as a condition of its own. For a lone column SQLite looks into the index without a loop.
-  private var somethingSharesUniqueValue: String {
-    let terms = uniqueSets.map { set in
-      guard set.members.count == 1, !set.isPartial, let member = set.members.first else {
-        return "EXISTS (SELECT 1 FROM \(name) t WHERE \(isShared(set)))"
-      }
-      let column = SQL.name(member.column)
-      return "NEW.\(column) COLLATE \(SQL.name(member.collation)) IN (SELECT \(column) FROM \(name))"
-    }
-    return "(" + SQL.chain(terms, "OR") + ")"
+    return "(" + SQL.chain(sets.map { "(\($0))" }, "OR") + ")"
   }
 
   private func keyIs(_ left: String, _ right: String) -> String {
     "(" + SQL.chain(key.map { "\(left).\(SQL.name($0)) IS \(right).\(SQL.name($0))" }, "AND") + ")"
   }
 
+  /// The key of a noted row (`d`) equals that of a table row or of NEW.
+  private func notedKeyIs(_ right: String) -> String {
+    "(" + SQL.chain(key.map { "d.c\(slot($0)) IS \(right).\(SQL.name($0))" }, "AND") + ")"
+  }
+
   private var uniqueColumnChanged: String {
-    // A row may come under a partial index by any column. A self-referencing table refuses what it finds, so it must not
-    // take another row that the index does not bind for one in the way.
-    if !isSelfReferencing, uniqueSets.contains(where: \.isPartial) { return "1" }
-    let names = Set(uniqueSets.flatMap { $0.members.map(\.column) }).sorted()
+    let names = Set(uniqueSets.flatMap { $0.map(\.column) }).sorted()
     return "(" + SQL.chain(names.map { "NEW.\(SQL.name($0)) IS NOT OLD.\(SQL.name($0))" }, "OR") + ")"
   }
 
-  private func log(_ op: String, into slots: String, _ values: String) -> String {
-    "INSERT INTO _kizunasync_capture(tbl, op, at, \(slots)) VALUES (\(tag), \(op), julianday(), \(values));"
+  /// The noted row has a delete in the journal since it was noted (`recursive_triggers` was on, or a cascade took it).
+  private var isLogged: String {
+    let sameKey = SQL.chain(key.map { "j.o\(slot($0)) IS d.c\(slot($0))" }, "AND")
+    return
+      "EXISTS (SELECT 1 FROM _kizunasync_capture j WHERE j.seq > d.base_seq AND j.op IN ('d', 'm') AND j.tbl = \(tag) "
+      + "AND \(sameKey))"
   }
 
-  /// Notes the rows that this statement may displace.
-  ///
-  /// Notes after which nothing was journalled were mostly in vain, and a program that is always ignored must not pile them
-  /// up. The newest few stay: an app's trigger may write to the table while a statement is in the middle of a row.
+  private func log(_ op: String, into slots: String, _ select: String) -> String {
+    "INSERT INTO _kizunasync_capture(tbl, op, grp, at, \(slots)) SELECT \(tag), '\(op)', "
+      + "(SELECT id FROM _kizunasync_group), julianday(), \(select);"
+  }
+
+  /// The same of a usual write, which is in no group.
+  private func logUsual(_ op: String, into slots: String, _ values: String) -> String {
+    "INSERT INTO _kizunasync_capture(tbl, op, at, \(slots)) VALUES (\(tag), '\(op)', julianday(), \(values));"
+  }
+
+  /// Forgets what an earlier statement noted, and notes the rows that this one may displace.
   private func note(_ condition: String) -> String {
-    let newest = "coalesce((SELECT max(seq) FROM _kizunasync_capture), 0)"
-    let last = "(SELECT max(rowid) FROM _kizunasync_displaced)"
-    return noteNoneTwice(condition, newest, last)
-      + "DELETE FROM _kizunasync_displaced WHERE base_seq = \(newest) "
-      + "AND rowid BETWEEN \(last) - 24 AND \(last) - 8; "
-      + "INSERT INTO _kizunasync_displaced(base_seq, tbl, \(notedSlots)) "
-      + "SELECT \(newest), \(tag), \(SQL.names(columns.map(\.name), prefix: "t.")) FROM \(name) t WHERE \(condition);"
+    "\(dropNotes) INSERT INTO _kizunasync_displaced(base_seq, tbl, \(notedSlots)) "
+      + "SELECT coalesce((SELECT max(seq) FROM _kizunasync_capture), 0), \(tag), "
+      + "\(SQL.names(columns.map(\.name), prefix: "t.")) FROM \(name) t WHERE \(condition);"
   }
 
-  /// Of a partial index any number of rows may be noted for one write, each time again where it is in vain.
-  private func noteNoneTwice(_ condition: String, _ newest: String, _ last: String) -> String {
-    guard uniqueSets.contains(where: \.isPartial) else { return "" }
-    let sameKey = key.map { "_kizunasync_displaced.c\(slot($0)) IS t.\(SQL.name($0))" }
-    return "DELETE FROM _kizunasync_displaced WHERE rowid > \(last) - 2000 AND base_seq = \(newest) AND tbl = \(tag) "
-      + "AND EXISTS (SELECT 1 FROM \(name) t WHERE \(SQL.chain(sameKey, "AND")) AND \(condition)); "
+  private var gone: String {
+    "NOT EXISTS (SELECT 1 FROM \(name) t WHERE \(notedKeyIs("t"))) AND NOT \(notedKeyIs("NEW"))"
   }
 
-  /// A key that can be spelled on the wire. Texts stand between numbers and blobs in SQLite's order, and comparing is
+  /// Logs, or on a soft-delete table refuses, the rows that were displaced by a row of another key.
+  private var logDisplaced: String {
+    let which = "_kizunasync_displaced d WHERE d.tbl = \(tag) AND \(gone) AND NOT \(isLogged)"
+    if refusesDeletes {
+      return "SELECT raise(ABORT, \(SQL.literal(softDeleteMessage))) WHERE EXISTS (SELECT 1 FROM \(which));"
+    }
+    return log("d", into: oldSlots, "\(noted) FROM \(which)")
+  }
+
+  /// A key that cannot be spelled on the wire. Texts stand between numbers and blobs in SQLite's order, and comparing is
   /// cheaper than asking for the type.
-  private var isGoodKey: String {
+  private var isBadKey: String {
     let least = key.count == 1 ? ">" : ">="
     let good = key.map { column in
       let cell = "NEW.\(SQL.name(column))"
       return "(\(cell) COLLATE BINARY \(least) '' AND \(cell) < x'' OR typeof(\(cell)) = 'integer')"
     }
-    return "(" + SQL.chain(good, "AND") + ")"
+    return "((" + SQL.chain(good, "AND") + ") IS NOT TRUE)"
   }
 
   /// Refused here, because later nobody could tell the writer.
-  private var badKey: String {
+  private var checkKey: String {
     let message = "the key of \(table) (\(key.joined(separator: ", "))) must be text or an integer, and not empty"
-    return "raise(ABORT, \(SQL.literal(message)))"
+    return "SELECT raise(ABORT, \(SQL.literal(message))) WHERE \(isBadKey);"
   }
 
   // MARK: The triggers
 
+  // The usual write displaces nothing and pays for one insert into the journal. The rest has triggers of its own, whose
+  // conditions exclude the usual one's: SQLite does not say which of two fires first, so neither may change what the
+  // other looks at. Notes are therefore dropped by the next BEFORE trigger only. Cheap tests stand first. A key that is
+  // refused is refused by the other trigger, whatever the usual one did before: the statement is undone.
+
   private var beforeInsert: Trigger {
-    trigger(when: "before", "insert", "\(somethingSharesUniqueValue) AND \(active)", note(sharesUniqueValue))
+    trigger(
+      when: "before", "insert",
+      "(EXISTS (SELECT 1 FROM \(name) t WHERE \(sharesUniqueValue)) OR \(isUnusual)) AND \(active)",
+      note(sharesUniqueValue))
   }
 
-  private var afterInsert: Trigger {
-    let op = "CASE WHEN \(isGoodKey) OR NOT \(active) THEN 'i' ELSE \(badKey) END"
-    return trigger(when: "after", "insert", nil, log(op, into: newSlots, newValues))
+  private var afterPlainInsert: Trigger {
+    trigger(when: "after", "insert", "NOT \(isUnusual)", logUsual("i", into: newSlots, newValues))
+  }
+
+  private var afterDisplacingInsert: Trigger {
+    let own = "_kizunasync_displaced d WHERE d.tbl = \(tag) AND \(notedKeyIs("NEW")) AND NOT \(isLogged)"
+    return trigger(
+      when: "after", "insert", suffix: "_displacing", "(\(isUnusual) OR \(isBadKey)) AND \(active)",
+      [
+        checkKey, logDisplaced,
+        log("r", into: "\(newSlots), \(oldSlots)", "\(newValues), \(noted) FROM \(own)"),
+        log("i", into: newSlots, "\(newValues) WHERE NOT EXISTS (SELECT 1 FROM \(own))"),
+      ].joined(separator: " "))
   }
 
   private var beforeUpdate: Trigger {
     let other = "\(sharesUniqueValue) AND NOT \(keyIs("t", "OLD"))"
-    let condition = "\(uniqueColumnChanged) AND EXISTS (SELECT 1 FROM \(name) t WHERE \(other)) AND \(active)"
+    let displaces = "\(uniqueColumnChanged) AND EXISTS (SELECT 1 FROM \(name) t WHERE \(other))"
+    let condition = "((\(displaces)) OR \(isUnusual)) AND \(active)"
     guard isSelfReferencing else { return trigger(when: "before", "update", condition, note(other)) }
     // An update that displaces an ancestor of its own row would cascade onto the row itself, unseen by any trigger.
     let message =
       "update refused: it would displace another row of \(table), which cascades onto itself; delete that row first"
-    return trigger(when: "before", "update", condition, "SELECT raise(ABORT, \(SQL.literal(message)));")
+    return trigger(
+      when: "before", "update", condition,
+      "SELECT raise(ABORT, \(SQL.literal(message))) WHERE \(displaces); \(dropNotes)")
   }
 
-  private var afterUpdate: Trigger {
-    let op = "CASE WHEN \(keyIs("NEW", "OLD")) THEN 'u' WHEN \(isGoodKey) OR NOT \(active) THEN 'm' ELSE \(badKey) END"
+  private var afterPlainUpdate: Trigger {
+    trigger(
+      when: "after", "update", "\(keyIs("NEW", "OLD")) AND NOT \(isUnusual)",
+      logUsual("u", into: "\(newSlots), \(oldSlots)", "\(newValues), \(oldValues)"))
+  }
+
+  private var afterDisplacingUpdate: Trigger {
+    let unmoved = keyIs("NEW", "OLD")
+    let onto =
+      "_kizunasync_displaced d WHERE d.tbl = \(tag) AND NOT \(unmoved) AND \(notedKeyIs("NEW")) AND NOT \(isLogged)"
+    var moved = [
+      log("d", into: oldSlots, "\(noted) FROM \(onto)"),
+      log("m", into: "\(newSlots), \(oldSlots)", "\(newValues), \(oldValues) WHERE NOT \(unmoved)"),
+    ]
+    if refusesDeletes {
+      let message =
+        "update refused: the key of a row of \(table) cannot change, because its rows are never deleted"
+      moved = ["SELECT raise(ABORT, \(SQL.literal(message))) WHERE NOT \(unmoved);"]
+    }
     return trigger(
-      when: "after", "update", nil, log(op, into: "\(newSlots), \(oldSlots)", "\(newValues), \(oldValues)"))
+      when: "after", "update", suffix: "_displacing", "(NOT \(unmoved) OR \(isUnusual)) AND \(active)",
+      [
+        checkKey, logDisplaced,
+        log("u", into: "\(newSlots), \(oldSlots)", "\(newValues), \(oldValues) WHERE \(unmoved)"),
+        moved.joined(separator: " "),
+      ].joined(separator: " "))
   }
 
   private var afterDelete: Trigger {
-    trigger(when: "after", "delete", nil, log("'d'", into: oldSlots, oldValues))
-  }
-
-  /// Rows of such a table are never deleted, nor displaced by another row, nor given another key.
-  private var softDeleteTriggers: [Trigger] {
-    let refuse = "SELECT raise(ABORT, \(SQL.literal(softDeleteMessage)))"
-    let isNoted = "EXISTS (SELECT 1 FROM _kizunasync_displaced WHERE tbl = \(tag)) AND \(active)"
-    let newest = "(SELECT max(base_seq) FROM _kizunasync_displaced WHERE tbl = \(tag))"
-    let sameKey = SQL.chain(key.map { "d.c\(slot($0)) IS t.\(SQL.name($0))" }, "AND")
-    let displaced =
-      "\(refuse) WHERE EXISTS (SELECT 1 FROM _kizunasync_displaced d WHERE d.tbl = \(tag) AND d.base_seq = \(newest) "
-      + "AND NOT EXISTS (SELECT 1 FROM \(name) t WHERE \(sameKey)));"
-    let message = "update refused: the key of a row of \(table) cannot change, because its rows are never deleted"
-    return [
-      trigger(when: "before", "delete", active, refuse + ";"),
-      trigger(when: "after", "insert", suffix: "_displacing", isNoted, displaced),
-      trigger(when: "after", "update", suffix: "_displacing", isNoted, displaced),
-      trigger(
-        when: "after", "update", suffix: "_moving", "NOT \(keyIs("NEW", "OLD")) AND \(active)",
-        "SELECT raise(ABORT, \(SQL.literal(message)));"),
-    ]
+    trigger(when: "after", "delete", active, log("d", into: oldSlots, oldValues))
   }
 
   /// Reads the columns and their slots from the text of an after_delete trigger, which names each of them once.
   /// - Returns: nil for another text.
   static func columns(in afterDelete: String) -> [Column]? {
-    guard let slots = afterDelete.firstRange(of: "_kizunasync_capture(tbl, op, "),
-      let slotsEnd = afterDelete[slots.upperBound...].firstIndex(of: ")"),
-      let valuesBegin = afterDelete[slotsEnd...].firstRange(of: "julianday(), ")
+    let slotsBegin = "_kizunasync_capture(tbl, op, grp, at, "
+    let valuesBegin = "julianday(), "
+    guard let slots = afterDelete.firstRange(of: slotsBegin), let values = afterDelete.firstRange(of: valuesBegin),
+      let slotsEnd = afterDelete[slots.upperBound...].firstIndex(of: ")")
     else { return nil }
-    // Others are `grp` and `at`.
-    let numbers = afterDelete[slots.upperBound..<slotsEnd].split(separator: ", ").filter { $0.hasPrefix("o") }
-      .map { Int($0.dropFirst()) }
+    let numbers = afterDelete[slots.upperBound..<slotsEnd].split(separator: ", ").map { Int($0.dropFirst()) }
     var names: [String] = []
-    var rest = afterDelete[valuesBegin.upperBound...]
+    var rest = afterDelete[values.upperBound...]
     while rest.hasPrefix("OLD."), let name = SQL.readName(&rest, after: "OLD.") {
       names.append(name)
       if rest.hasPrefix(", ") { rest = rest.dropFirst(2) }
     }
-    guard rest.hasPrefix(");") || rest.hasPrefix(";"), names.count == numbers.count else { return nil }
+    guard rest.hasPrefix(";"), names.count == numbers.count else { return nil }
     var columns: [Column] = []
     for (name, number) in zip(names, numbers) {
       guard let number else { return nil }

@@ -58,8 +58,8 @@ enum MetaKey: String {
   case setAside = "set_aside"
   /// Tables that are not configured and of which writes wait, a JSON array, see `Replica.noteHeldWrites`.
   case held
-  /// Of format 1: where the newest all-or-nothing group began, see `GroupMark`.
-  case formerGroupMark = "group_mark"
+  /// Where the newest all-or-nothing group began, see `GroupMark`.
+  case groupMark = "group_mark"
   /// A random name of this file's journal, from which mutation ids follow, see `DerivedID`. A copy has it too.
   case journal
   case version

@@ -7,7 +7,7 @@ extension Replica {
   private static let harmless: Set<Schema.Table> = [.group, .displaced, .pages, .pushed, .rejections, .overwrites]
   /// After losing nothing but these the cursor still speaks for the rows, so what differs from the server's is a local
   /// change that was waiting here.
-  private static let queues: Set<Schema.Table> = [.capture, .displaced, .outbox]
+  private static let queues: Set<Schema.Table> = [.capture, .outbox]
 
   func repairBookkeeping() throws {
     let missing = Set(try Schema.missing(in: database))
@@ -19,16 +19,13 @@ extension Replica {
       try database.run("UPDATE _kizunasync_ctl SET generation = ?", .integer(clock.wallMilliseconds))
     }
     try rebuildColumns(missing)
-    if isApplying { try silenceTriggers() }
     if missing.contains(.pages) { try clearStaging() }
     if missing.contains(.outbox) { try database.run("DELETE FROM _kizunasync_image") }
     if missing.contains(.image) {
       try database.run(
         "INSERT INTO _kizunasync_image SELECT DISTINCT tbl, pk, NULL, 0 FROM _kizunasync_outbox")
     }
-    var serious = missing.subtracting(Self.harmless)
-    // What was noted belongs to the journal rows that wait.
-    if try missing.contains(.displaced) && pendingJournalRows() > 0 { serious.insert(.displaced) }
+    let serious = missing.subtracting(Self.harmless)
     if !serious.isEmpty {
       let keep: Rereads.Keep = serious.isSubset(of: Self.queues) ? .changes : .rows
       try changeRereads { rereads in
@@ -65,7 +62,6 @@ extension Replica {
       if let newest {
         try database.setMeta(.harvested, .integer(newest))
         try database.run("DELETE FROM _kizunasync_capture WHERE seq < ?", .integer(newest))
-        try database.run("DELETE FROM _kizunasync_displaced WHERE base_seq < ?", .integer(newest))
       }
       try database.run("UPDATE _kizunasync_tables SET slots = 0")
     }

@@ -44,6 +44,5 @@ extension Replica {
       try database.execute(
         "INSERT INTO main.\(table.name)(\(columns)) SELECT \(columns) FROM \(kept); DROP TABLE \(kept)")
     }
-    if isApplying { try silenceTriggers() }
   }
 }

@@ -15,7 +15,7 @@ extension Replica {
   func followSchema() throws {
     do {
       try repairBookkeeping()
-      try Schema.dropFormerGroupTriggers(in: database)
+      try dropOldGroupTriggers()
       try database.execute(Schema.groupTriggers)
       try removeStrayTriggers()
       var problems: [String: String] = [:]
@@ -29,6 +29,14 @@ extension Replica {
       schemaProblem = error.message
       throw error
     }
+  }
+
+  /// Those of an earlier release do not tell where a group begins.
+  private func dropOldGroupTriggers() throws {
+    let isOld = try database.exists(
+      "SELECT 1 FROM sqlite_schema WHERE type = 'trigger' AND name = '_kizunasync_group_opens' "
+        + "AND instr(sql, '_kizunasync_capture') = 0")
+    if isOld { try database.execute("DROP TRIGGER _kizunasync_group_opens") }
   }
 
   /// `followSchema` in a transaction of its own, if another program changed the schema.

@@ -25,24 +25,16 @@ extension Replica {
     for name in present.keys where !wanted.contains(where: { $0.name == name }) {
       try database.execute("DROP TRIGGER \(SQL.name(name))")
     }
-    let isOvertaken = try isOvertaken(table)
-    for trigger in wanted where present[trigger.name] != trigger.sql || isOvertaken {
+    for trigger in wanted where present[trigger.name] != trigger.sql {
       if present[trigger.name] != nil { try database.execute("DROP TRIGGER \(SQL.name(trigger.name))") }
       try database.execute(trigger.sql)
     }
   }
 
-  /// Of several triggers SQLite runs the newest first. Where one of the app's came later, a row is journalled only after
-  /// what that trigger made of it.
-  private func isOvertaken(_ table: String) throws -> Bool {
-    let triggers = "FROM sqlite_schema WHERE type = 'trigger' AND tbl_name = ?1 COLLATE NOCASE AND substr(name, 1, 12)"
-    return try database.exists(
-      "SELECT 1 \(triggers) <> ?2 AND rowid > (SELECT min(rowid) \(triggers) = ?2)", .text(table), .text(Schema.prefix))
-  }
-
   /// The triggers that together see every write.
   private static let watching: [Substring] = [
-    "before_insert", "after_insert", "before_update", "after_update", "after_delete",
+    "before_insert", "after_insert", "after_insert_displacing", "before_update", "after_update",
+    "after_update_displacing", "after_delete",
   ]
   /// Those of a pull-only table, and of any while capture is off, which let no write happen.
   private static let refusing: [Substring] = ["before_insert", "before_update", "before_delete"]
@@ -131,7 +123,7 @@ extension Replica {
   /// What may follow a table's name in the name of a trigger. One name may begin another: `todos`, `todos_before`.
   private static let triggerSuffixes: Set<Substring> = [
     "before_insert", "after_insert", "after_insert_displacing", "before_update", "after_update",
-    "after_update_displacing", "after_update_moving", "before_delete", "after_delete",
+    "after_update_displacing", "before_delete", "after_delete",
   ]
 
   private static func isTrigger(_ name: String, of table: String) -> Bool {
@@ -140,31 +132,29 @@ extension Replica {
   }
 
   /// The columns of the primary key and of every unique index. A partial index counts as a whole one: more rows are
-  /// noted than can be displaced.
+  /// noted than can be displaced, which is harmless.
   func uniqueSets(_ table: String) throws -> [CaptureTriggers.UniqueSet] {
     var sets: [CaptureTriggers.UniqueSet] = []
     let indexes = try database.map(
-      "SELECT name, partial FROM pragma_index_list(?) WHERE \"unique\" = 1", [.text(table)]
-    ) { (name: $0.string(0), isPartial: $0.int(1) != 0) }
+      "SELECT name FROM pragma_index_list(?) WHERE \"unique\" = 1", [.text(table)]
+    ) { $0.string(0) }
     for index in indexes {
       let columns = try database.map(
-        "SELECT name, coll FROM pragma_index_xinfo(?) WHERE key = 1", [.text(index.name)]
+        "SELECT name, coll FROM pragma_index_xinfo(?) WHERE key = 1", [.text(index)]
       ) { ($0.optionalString(0), $0.optionalString(1) ?? "BINARY") }
       guard columns.allSatisfy({ $0.0 != nil }) else {
         throw KizunaSyncError(
           .configInvalid,
-          "the table \(table) has a unique index on an expression (\(index.name)); rows it displaces cannot be captured, so the table cannot be synced"
+          "the table \(table) has a unique index on an expression (\(index)); rows it displaces cannot be captured, so the table cannot be synced"
         )
       }
-      sets.append(
-        CaptureTriggers.UniqueSet(
-          members: columns.map { .init(column: $0.0 ?? "", collation: $0.1) }, isPartial: index.isPartial))
+      sets.append(columns.map { ($0.0 ?? "", $0.1) })
     }
     // An INTEGER PRIMARY KEY is the row id and has no index.
     let primary = try tableColumns(table).filter { $0.primaryKeyPosition > 0 }
       .sorted { $0.primaryKeyPosition < $1.primaryKeyPosition }.map(\.name)
-    if !primary.isEmpty, !sets.contains(where: { !$0.isPartial && $0.members.map(\.column) == primary }) {
-      sets.append(CaptureTriggers.UniqueSet(members: primary.map { .init(column: $0) }))
+    if !primary.isEmpty, !sets.contains(where: { $0.map(\.column) == primary }) {
+      sets.append(primary.map { ($0, "BINARY") })
     }
     return sets
   }

@@ -71,6 +71,7 @@ final class Replica {
       if try database.meta(.clientID).isNull { try database.setMeta(.clientID, .text(settings.clientID)) }
       // A crash cannot leave this set, but a copy of the file taken without SQLite can.
       try database.run("UPDATE _kizunasync_ctl SET applying = 0 WHERE applying <> 0")
+      try unmark(.applying)
     }
     isStarting = false
   }
@@ -139,19 +140,22 @@ final class Replica {
   /// Runs `body` while the capture triggers are silent.
   func applying<Result>(_ body: () throws -> Result) throws -> Result {
     if isApplying { return try body() }
-    try silenceTriggers()
+    // A note left by an ignored insert must not outlive what is applied now.
+    // (With a condition, because without one an empty table is cleared, which writes a page of its own.)
+    try database.run("DELETE FROM _kizunasync_displaced WHERE tbl IS NOT NULL")
     try database.run("UPDATE _kizunasync_ctl SET applying = 1")
+    try database.run(
+      "INSERT INTO _kizunasync_displaced(base_seq) VALUES (?)", .integer(Schema.Mark.applying.rawValue))
     isApplying = true
     let result = try body()
     try database.run("UPDATE _kizunasync_ctl SET applying = 0")
+    try unmark(.applying)
     isApplying = false
     return result
   }
 
-  /// Makes the trigger that drops what the capture triggers write while applying. It goes with the journal's table, and
-  /// with a transaction that is rolled back.
-  func silenceTriggers() throws {
-    try database.run(Schema.silence)
+  private func unmark(_ mark: Schema.Mark) throws {
+    try database.run("DELETE FROM _kizunasync_displaced WHERE base_seq = ?", .integer(mark.rawValue))
   }
 
   func generation() throws -> Int64 {

@@ -8,8 +8,8 @@ import HostKit
 /// | `meta` | single values, see `MetaKey` |
 /// | `tables` | which tables are synced and who made them |
 /// | `kinds` | the columns of each table: kind, and the slot its values take in `capture` |
-/// | `capture` | every local change of any process in native values, filled by triggers, emptied by the harvest; its newest row stays, so that no sequence number is used twice; numbers below zero are of tables that are not configured, see `Replica.hold`; rows without a table tell where a group begins and ends; `at` is milliseconds since 1970, from triggers a Julian day |
-/// | `displaced` | rows that a statement may have displaced, see `NotedRows`; `base_seq` is the newest journal row before it, or its number while it is held |
+/// | `capture` | every local change of any process in native values, filled by triggers, emptied by the harvest; its newest row stays, so that no sequence number is used twice; numbers below zero are of tables that are not configured, see `Replica.hold`; rows without a table tell where a group begins; `at` is milliseconds since 1970, from triggers a Julian day |
+/// | `displaced` | rows that a statement may displace, between a BEFORE and an AFTER trigger, and the marks of `Mark` |
 /// | `group` | a row while a transaction is all-or-nothing on the server |
 /// | `outbox` | mutations in the order they are sent; state 0 queued, 1 sent, 2 acknowledged |
 /// | `pushed` | the newest ids that were applied |
@@ -20,26 +20,27 @@ import HostKit
 /// | `rejections`, `overwrites` | the two journals |
 enum Schema {
   static let prefix = "_kizunasync_"
-  /// 2: triggers write one journal row and leave displacement and groups to the harvest. A release of before would not
-  /// understand what they leave.
-  static let version: Int64 = 2
+  static let version: Int64 = 1
 
-  /// Tell the harvest which journal rows belong to a group: those from one that names it to one that names none. In files
-  /// of an earlier release they may be missing.
-  static let groupTriggers = [("begins", "INSERT"), ("changes", "UPDATE"), ("is_over", "DELETE")].map { name, verb in
-    """
-    CREATE TRIGGER IF NOT EXISTS _kizunasync_group_\(name) AFTER \(verb) ON _kizunasync_group
-      BEGIN INSERT INTO _kizunasync_capture(tbl, op, at, grp)
-        VALUES ('', '\(GroupMark.op)', julianday(), (SELECT id FROM _kizunasync_group)); END;
-    """
-  }.joined(separator: "\n")
+  /// Rows of `displaced` that belong to no table: while one is there, no write is a usual one. The number is their
+  /// `base_seq`.
+  enum Mark: Int64 {
+    /// `ctl.applying` is 1.
+    case applying = -1
+    /// A transaction is all-or-nothing on the server.
+    case group = -2
+  }
 
-  /// A trigger of the gateway's own connection, which drops what the capture triggers write while it applies. What the
-  /// gateway journals itself has its time in milliseconds.
-  static let silence = """
-    CREATE TEMP TRIGGER IF NOT EXISTS _kizunasync_silence BEFORE INSERT ON main._kizunasync_capture
-      WHEN typeof(NEW.at) = 'real' AND (SELECT applying FROM main._kizunasync_ctl) = 1
-      BEGIN SELECT raise(IGNORE); END
+  /// Tell the capture triggers of an open group, and the harvest where it begins. In files of an earlier release they may be
+  /// missing, or tell less.
+  static let groupTriggers = """
+    CREATE TRIGGER IF NOT EXISTS _kizunasync_group_opens AFTER INSERT ON _kizunasync_group
+      BEGIN
+        INSERT INTO _kizunasync_displaced(base_seq) VALUES (\(Mark.group.rawValue));
+        INSERT INTO _kizunasync_capture(tbl, op, grp, at) VALUES ('', '\(GroupMark.op)', NEW.id, julianday());
+      END;
+    CREATE TRIGGER IF NOT EXISTS _kizunasync_group_ends AFTER DELETE ON _kizunasync_group
+      BEGIN DELETE FROM _kizunasync_displaced WHERE base_seq = \(Mark.group.rawValue); END;
     """
 
   enum Table: String, CaseIterable {
@@ -132,47 +133,12 @@ enum Schema {
           "the database was written by a newer release (format \(found), this one knows \(version)); install that release"
         )
       }
-      if found < version { try database.transaction { try migrate(database, lacking: missing) } }
       return
     }
     try database.transaction {
       if try exists(in: database) { return }
       try database.execute(script)
       try database.setMeta(.version, .integer(version))
-    }
-  }
-
-  /// From format 1. The triggers of the synced tables are made again with the tables' own check; until then, and where a
-  /// table is not configured, those of before leave journal rows that are complete.
-  private static func migrate(_ database: Database, lacking missing: [Table]) throws {
-    try dropFormerGroupTriggers(in: database)
-    if !missing.contains(.displaced) { try database.execute("DELETE FROM _kizunasync_displaced") }
-    if !missing.contains(.capture) { try nameFormerGroups(in: database) }
-    try database.setMeta(.version, .integer(version))
-  }
-
-  /// The triggers of format 1 wrote the group's name into each journal row. It goes by the place where it began too, if
-  /// that is known.
-  private static func nameFormerGroups(in database: Database) throws {
-    var mark = GroupMark(try database.meta(.formerGroupMark).text)
-    let rows = try database.map(
-      "SELECT seq, op, grp FROM _kizunasync_capture WHERE seq >= 0 AND grp IS NOT NULL ORDER BY seq"
-    ) { (seq: $0.int64(0), op: $0.string(1), name: $0.string(2)) }
-    for row in rows {
-      if row.op == GroupMark.formerOp {
-        mark = GroupMark(seq: row.seq, name: row.name)
-      } else if let mark, mark.name == row.name {
-        try database.run("UPDATE _kizunasync_capture SET grp = ? WHERE seq = ?", .text(mark.group), .integer(row.seq))
-      }
-    }
-    try database.setMeta(.formerGroupMark, .null)
-  }
-
-  /// They would tell again of what the present ones tell.
-  static func dropFormerGroupTriggers(in database: Database) throws {
-    for name in ["_kizunasync_group_opens", "_kizunasync_group_ends"]
-    where try database.exists("SELECT 1 FROM sqlite_schema WHERE type = 'trigger' AND name = ?", .text(name)) {
-      try database.execute("DROP TRIGGER \(name)")
     }
   }
 

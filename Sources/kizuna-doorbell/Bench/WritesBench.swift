@@ -83,7 +83,7 @@ actor WritesBench {
     let configuration = try stack.configuration(database: folder.path + "/push.db")
     // A replica that has synced before knows whose rows these are.
     _ = try await SingleSync.run(configuration, log: log)
-    let queueing = try await queue(count, configuration)
+    try queue(count, into: configuration.database)
 
     var parts = GatewayParts.live()
     let meter = RequestMeter(parts.http)
@@ -96,22 +96,15 @@ actor WritesBench {
     // The session of the run before is still good, so nothing is asked before the first push.
     let pushes = exchanges.filter { $0.function == "push" }
     return WritesReport.Push(
-      writes: count, requests: pushes.count, queueing: queueing,
+      writes: count, requests: pushes.count,
       // Until the first pull is sent, which is after the last verdicts were stored.
       total: pulled.start - start, roundTrips: pushes.reduce(0) { $0 + $1.end - $1.start })
   }
 
-  /// Writes by plain SQL, and lets a client take them up.
-  /// - Returns: how long it took the client, in nanoseconds.
-  private func queue(_ count: Int, _ configuration: GatewayConfiguration) async throws -> UInt64 {
-    let database = try PlainDatabase(configuration.database)
+  private func queue(_ count: Int, into path: String) throws {
+    let database = try PlainDatabase(path)
     try database.execute(InsertWay.makeSource(count, owner: "NULL"))
     try database.execute("INSERT INTO bench(owner_id, title, n) SELECT owner_id, title, n FROM source")
-    let start = SystemClock.monotonic
-    let client = KizunaSyncClient(http: nil, log: log)
-    try await client.create(configuration.clientConfiguration)
-    await client.dispose()
-    return SystemClock.monotonic - start
   }
 }
 

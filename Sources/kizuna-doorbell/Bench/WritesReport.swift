@@ -12,8 +12,6 @@ struct WritesReport: Sendable {
   struct Push: Sendable {
     var writes: Int
     var requests: Int
-    /// From the journal of the triggers into the queue, before the push.
-    var queueing: UInt64
     var total: UInt64
     var roundTrips: UInt64
     var client: UInt64 { total - min(total, roundTrips) }
@@ -46,7 +44,6 @@ struct WritesReport: Sendable {
       "ok": true, "repeats": .int(pushes.count), "ratio": Figure.json(ratio),
       "push": [
         "writes": .int(pushes.first?.writes ?? 0), "requests": .int(pushes.first?.requests ?? 0),
-        "queueing_ms": Figure.json(Figure.milliseconds(pushes.map(\.queueing))),
         "total_ms": Figure.json(Figure.milliseconds(pushes.map(\.total))),
         "round_trips_ms": Figure.json(Figure.milliseconds(pushes.map(\.roundTrips))),
         "client_ms": Figure.json(Figure.milliseconds(pushes.map(\.client))), "client_share": Figure.json(clientShare),
@@ -75,7 +72,6 @@ struct WritesReport: Sendable {
       + "\npush of \(Counted.of(push?.writes ?? 0, "write")) in \(Counted.of(push?.requests ?? 0, "request")): "
       + "\(Figure.milliseconds(pushes.map(\.total))) ms, of which the client "
       + "\(Figure.milliseconds(pushes.map(\.client))) ms (\(Int((clientShare * 100).rounded())) %)"
-      + "\nqueueing them before took \(Figure.milliseconds(pushes.map(\.queueing))) ms"
       + "\nspeed of captured inserts ÷ bare ones, the lower of bulk and single: \(ratio)"
   }
 }

@@ -92,58 +92,6 @@ import Testing
     }
   }
 
-  /// What a statement displaced is told by notes beside the journal, which wait with it.
-  @Test func whatWasDisplacedMeanwhileTravelsLater() throws {
-    try withScratchFolder { folder in
-      let path = "\(folder)/r.db"
-      var fixture = try ReplicaFixture(
-        Self.both, path: path, preparing: "CREATE TABLE a(id TEXT PRIMARY KEY, v TEXT UNIQUE)")
-      try page(fixture, [("a", "x", "1"), ("a", "y", "2"), ("a", "z", "3")], cursor: "1")
-      fixture.replica.close()
-
-      fixture = try open(path, Self.onlyB)
-      try fixture.sql("INSERT OR REPLACE INTO a(id, v) VALUES ('new', '1'); INSERT OR IGNORE INTO a VALUES ('no', '2')")
-      _ = try fixture.queue()
-      try fixture.sql("INSERT INTO b(id) VALUES ('1'); INSERT OR REPLACE INTO a(id, v) VALUES ('y', '4')")
-      try fixture.replica.bareTransaction(sync: .normal, foreignKeys: false) {
-        var harvest = Harvest(fixture.replica, pending: nil)
-        harvest.batch = 1
-        try harvest.run(limit: 1)
-      }
-      try fixture.sql("UPDATE OR REPLACE a SET v = '4' WHERE id = 'z'")
-      _ = try fixture.queue()
-      fixture.replica.close()
-
-      fixture = try open(path)
-      try fixture.sql("INSERT OR REPLACE INTO a(id, v) VALUES ('last', '4')")
-      #expect(
-        try fixture.queue().filter { !$0.hasPrefix("insert 1") } == [
-          "delete x {}", #"insert new {"v":"1"}"#, #"update y {"v":"4"}"#, "delete y {}", #"update z {"v":"4"}"#,
-          "delete z {}", #"insert last {"v":"4"}"#,
-        ])
-      #expect(try !fixture.database.exists("SELECT 1 FROM _kizunasync_displaced"))
-      fixture.replica.close()
-    }
-  }
-
-  /// A run of writes is marked at once, but what is held stands between them and was not answered.
-  @Test func anAnswerSettlesOnlyWhatItIsAbout() throws {
-    try withScratchFolder { folder in
-      let path = "\(folder)/r.db"
-      var fixture = try open(path)
-      try fixture.sql("INSERT INTO b(id) VALUES ('1'); INSERT INTO a(id) VALUES ('2'); INSERT INTO b(id) VALUES ('3')")
-      #expect(try fixture.replica.take(limit: 500).entries.count == 3)
-      fixture.replica.close()
-      fixture = try open(path, Self.onlyB)
-      try fixture.sql("INSERT INTO a(id) VALUES ('4'); INSERT INTO b(id) VALUES ('5')")
-      try fixture.push([nil, nil, nil])
-      fixture.replica.close()
-      fixture = try open(path)
-      #expect(try fixture.replica.take(limit: 500).entries.map(\.pk) == ["2", "4"])
-      fixture.replica.close()
-    }
-  }
-
   enum State: CaseIterable { case queued, sent, acknowledged, parked }
 
   @Test(arguments: State.allCases) func theRestConverges(state: State) throws {

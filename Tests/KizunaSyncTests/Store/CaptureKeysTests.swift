@@ -22,7 +22,7 @@ import Testing
     try database.execute("CREATE TABLE t(a, b, v, PRIMARY KEY (\(key.joined(separator: ", "))))")
     let triggers = CaptureTriggers(
       table: "t", columns: [.init(name: "a", slot: 0), .init(name: "b", slot: 1), .init(name: "v", slot: 2)], key: key,
-      uniqueSets: [.init(members: key.map { .init(column: $0) })])
+      uniqueSets: [key.map { ($0, "BINARY") }])
     for trigger in triggers.triggers() { try database.execute(trigger.sql) }
     return database
   }
