@@ -3,7 +3,7 @@
   import PostgresTestSupport
   import Testing
 
-  @Suite(.enabled(if: PostgresInstallation.isPresent), .timeLimit(.minutes(3)))
+  @Suite(.enabled(if: PostgresInstallation.isPresent), .timeLimit(.minutes(5)))
   struct PostgresBenchTests {
     @Test func measuresRingsOfAnSQLSession() async throws {
       try await PostgresCluster.shared.withDatabase { database in

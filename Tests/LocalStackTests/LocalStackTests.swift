@@ -6,7 +6,7 @@ import Testing
 
 @testable import LocalStack
 
-@Suite(.timeLimit(.minutes(3)))
+@Suite(.timeLimit(.minutes(5)))
 struct LocalStackTests {
   private static let configuration = LocalStackConfiguration(
     tables: ["todos": SyncTable(bucketColumn: "owner_id"), "notes": SyncTable()],

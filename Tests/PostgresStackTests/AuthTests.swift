@@ -6,7 +6,7 @@
   import Testing
 
   /// Sign-in over the users table of a real database.
-  @Suite(.enabled(if: PostgresInstallation.isPresent), .timeLimit(.minutes(3)))
+  @Suite(.enabled(if: PostgresInstallation.isPresent), .timeLimit(.minutes(5)))
   struct AuthTests {
     private func refresh(_ served: ServedDatabase, _ token: JSONValue?) async throws -> ServedDatabase.Answer {
       try await served.send("POST", "/auth/v1/token?grant_type=refresh_token", ["refresh_token": token ?? nil])

@@ -7,7 +7,7 @@
   import Testing
 
   /// Two gateways and SQL sessions write to one table of a real database; in the end all have the same rows.
-  @Suite(.enabled(if: PostgresInstallation.isPresent), .timeLimit(.minutes(3)))
+  @Suite(.enabled(if: PostgresInstallation.isPresent), .timeLimit(.minutes(5)))
   struct ConvergenceTests {
     private func configuration(_ served: ServedDatabase, _ file: String) throws -> GatewayConfiguration {
       var configuration = GatewayConfiguration(

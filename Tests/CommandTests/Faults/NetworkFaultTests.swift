@@ -30,7 +30,7 @@ import Testing
   }
 
   /// The server's end vanishes without a word: heartbeats find out, and new connections replace the dead ones.
-  @Test(.timeLimit(.minutes(2)), arguments: FaultyHost.Kind.allCases)
+  @Test(.timeLimit(.minutes(5)), arguments: FaultyHost.Kind.allCases)
   func aVanishedPeerIsReplaced(kind: FaultyHost.Kind) async throws {
     try await FaultyHost.with(kind) { host in
       await host.expectJoinedOnce("at first")

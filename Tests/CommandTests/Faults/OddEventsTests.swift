@@ -15,7 +15,7 @@ import Testing
     ["t": megabyte], ["t": "todos", "record": megabyte],
   ]
 
-  @Test(.timeLimit(.minutes(3)), arguments: FaultyHost.Kind.allCases)
+  @Test(.timeLimit(.minutes(5)), arguments: FaultyHost.Kind.allCases)
   func theyChangeNothing(kind: FaultyHost.Kind) async throws {
     try await FaultyHost.with(kind) { host in
       try await host.writeThere("there")

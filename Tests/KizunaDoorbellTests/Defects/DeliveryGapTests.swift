@@ -8,7 +8,7 @@ import SyncServer
 import Testing
 
 /// Broadcasts that nobody could have heard, over real sockets: what they would have told arrives all the same.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(5)))
 struct DeliveryGapTests {
   /// Long enough never to come.
   private static let never = UInt64.seconds(86_400)

@@ -11,7 +11,7 @@ import Testing
 
 /// F39: one set of variables for requests and WebSocket alike. A proxy between both clients and the development server
 /// counts the tunnels it is asked for.
-@Suite(.timeLimit(.minutes(3))) struct ProxyVariablesTests {
+@Suite(.timeLimit(.minutes(5))) struct ProxyVariablesTests {
   /// Opens tunnels to one port, whatever address is asked for, and remembers what was asked.
   private final class TunnelProxy: Sendable {
     let port: UInt16

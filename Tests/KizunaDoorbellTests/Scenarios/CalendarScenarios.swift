@@ -8,7 +8,7 @@ import Testing
 
 /// D11: the calendar jumps by two hours while the clock that counts barely moves, and the reverse. Nothing ends before its
 /// time, nothing comes in a burst, and every token is replaced in time.
-@Suite(.timeLimit(.minutes(3))) struct CalendarScenarios {
+@Suite(.timeLimit(.minutes(5))) struct CalendarScenarios {
   /// Milliseconds.
   private static let twoHours: Int64 = 7_200_000
 

@@ -6,7 +6,7 @@ import Testing
 @testable import KizunaDoorbell
 
 /// Many rings, one after the other.
-@Suite(.timeLimit(.minutes(2))) struct RingFloodScenarios {
+@Suite(.timeLimit(.minutes(5))) struct RingFloodScenarios {
   private static let todos = "kizunasync:todos"
 
   private func rows(_ setting: ScriptedGateway) async throws -> Int {

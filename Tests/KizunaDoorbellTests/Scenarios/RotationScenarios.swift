@@ -7,7 +7,7 @@ import Testing
 @testable import KizunaDoorbell
 
 /// A new token of the session owner on its way to the socket, and a hang-up that asks whether the peer is still there.
-@Suite(.timeLimit(.minutes(2))) struct RotationScenarios {
+@Suite(.timeLimit(.minutes(5))) struct RotationScenarios {
   /// Everything sent with a token since, in the order it was sent.
   private func tokens(_ setting: ScriptedGateway, since count: Int = 0) -> [JSONValue?] {
     setting.transport.sent.dropFirst(count).map(\.frame).filter { ["phx_join", "access_token"].contains($0.event) }

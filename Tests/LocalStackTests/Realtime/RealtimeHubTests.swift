@@ -7,7 +7,7 @@ import Testing
 @testable import LocalStack
 
 /// The hub over real sockets, with the real client transport at the other end.
-@Suite(.timeLimit(.minutes(3)))
+@Suite(.timeLimit(.minutes(5)))
 struct RealtimeHubTests {
   private static let topic = "realtime:kizunasync:todos"
 

@@ -16,7 +16,7 @@ struct EchoHandler: StackHandler {
   }
 }
 
-@Suite(.timeLimit(.minutes(3)))
+@Suite(.timeLimit(.minutes(5)))
 struct StackServerTests {
   private func start(port: UInt16 = 0) async throws -> StackAssembly {
     var options = StackServer.Options()

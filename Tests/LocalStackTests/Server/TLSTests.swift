@@ -7,7 +7,7 @@ import Testing
 @testable import LocalStack
 
 /// The client transport and the server over TLS, with an authority made for the test.
-@Suite(.timeLimit(.minutes(3)))
+@Suite(.timeLimit(.minutes(5)))
 struct TLSTests {
   /// - Parameter names: what the server's certificate is for.
   private func withServer(

@@ -4,7 +4,7 @@
   import Testing
 
   /// `/rest/v1/rpc/<function>` over a real database, with functions that only the test knows.
-  @Suite(.enabled(if: PostgresInstallation.isPresent), .timeLimit(.minutes(3)))
+  @Suite(.enabled(if: PostgresInstallation.isPresent), .timeLimit(.minutes(5)))
   struct FunctionCallTests {
     private static let functions = """
       create function kizunasync.who() returns jsonb language sql stable as $$

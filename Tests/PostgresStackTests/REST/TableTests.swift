@@ -4,7 +4,7 @@
   import Testing
 
   /// `/rest/v1/<table>` over a real database, as a client of plain tables uses it.
-  @Suite(.enabled(if: PostgresInstallation.isPresent), .timeLimit(.minutes(3)))
+  @Suite(.enabled(if: PostgresInstallation.isPresent), .timeLimit(.minutes(5)))
   struct TableTests {
     private static let merge = ["Prefer": "resolution=merge-duplicates,return=representation"]
     private static let todos = "/rest/v1/todos"

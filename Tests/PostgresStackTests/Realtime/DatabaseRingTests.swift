@@ -7,7 +7,7 @@
   @testable import PostgresStack
 
   /// Broadcasts of a real database: when they come, in which order, and who may hear them.
-  @Suite(.enabled(if: PostgresInstallation.isPresent), .timeLimit(.minutes(3)))
+  @Suite(.enabled(if: PostgresInstallation.isPresent), .timeLimit(.minutes(5)))
   struct DatabaseRingTests {
     private static let todos = "kizunasync:todos"
 

@@ -7,7 +7,7 @@ import Testing
 
 /// A stop beside a peer that is dead, over real sockets and with the product's own deadlines on a clock of the test: it
 /// returns before two seconds have passed, and the descriptor is closed.
-@Suite(.timeLimit(.minutes(3)))
+@Suite(.timeLimit(.minutes(5)))
 struct DeadPeerStopScenarios {
   enum Peer: CaseIterable, Sendable {
     /// Takes the connection and reads nothing.

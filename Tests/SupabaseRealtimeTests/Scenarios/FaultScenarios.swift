@@ -7,7 +7,7 @@ import Testing
 
 /// The connection over a network that breaks in every way a proxy can: after each fault every topic is joined once, by
 /// the server's own count, and rings.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(5)))
 struct FaultScenarios {
   // MARK: Nobody answers
 

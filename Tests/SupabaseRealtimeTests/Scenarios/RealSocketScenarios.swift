@@ -8,7 +8,7 @@ import Testing
 @testable import SupabaseRealtime
 
 /// The connection over real sockets against the development server, one test for each way things break.
-@Suite(.timeLimit(.minutes(3)))
+@Suite(.timeLimit(.minutes(5)))
 struct RealSocketScenarios {
   /// A server, a connection that is signed in, and the rings it heard.
   private struct Setting {

@@ -7,7 +7,7 @@ import Testing
 
 /// D03, D31: `stop()` in every state, with a peer that may be dead: it returns, the descriptors are closed, and nothing is
 /// heard of the connection any more, whatever the network does afterwards.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(5)))
 struct StopScenarios {
   enum Moment: String, CaseIterable, Sendable {
     /// The TCP connection stands and nobody has taken it.

@@ -5,7 +5,7 @@ import Testing
 @testable import KizunaSyncTestSupport
 
 /// The proxy itself, between plain sockets.
-@Suite(.timeLimit(.minutes(3)))
+@Suite(.timeLimit(.minutes(5)))
 struct FaultProxyTests {
   /// A server that sends back what it gets and notes how each connection ended.
   private final class Echo: Sendable {

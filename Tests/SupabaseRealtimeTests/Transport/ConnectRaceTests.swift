@@ -5,7 +5,7 @@ import Testing
 @testable import SupabaseRealtime
 
 /// Happy eyeballs: of the addresses of a host, in the order of preference, the first that takes a connection.
-@Suite(.timeLimit(.minutes(3))) struct ConnectRaceTests {
+@Suite(.timeLimit(.minutes(5))) struct ConnectRaceTests {
   private typealias Address = AddressResolver.Address
   private static let v6 = AddressResolver.Address(text: "::1", isIPv6: true)
   private static let v4 = AddressResolver.Address(text: "127.0.0.1", isIPv6: false)

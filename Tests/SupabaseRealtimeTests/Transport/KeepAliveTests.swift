@@ -6,7 +6,7 @@ import Testing
 @testable import SupabaseRealtime
 
 /// The kernel itself asks a silent peer whether it is there, on direct connections and through a proxy.
-@Suite(.timeLimit(.minutes(3)))
+@Suite(.timeLimit(.minutes(5)))
 struct KeepAliveTests {
   private static func option(_ descriptor: Int32, _ level: Int32, _ name: Int32) -> Int32 {
     var value: Int32 = -1

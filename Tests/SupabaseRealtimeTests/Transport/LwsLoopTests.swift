@@ -3,7 +3,7 @@ import Testing
 
 @testable import SupabaseRealtime
 
-@Suite(.timeLimit(.minutes(3)))
+@Suite(.timeLimit(.minutes(5)))
 struct LwsLoopTests {
   private actor Resident {
     private let loop: LwsLoop

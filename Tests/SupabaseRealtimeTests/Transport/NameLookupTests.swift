@@ -6,7 +6,7 @@ import Testing
 @testable import SupabaseRealtime
 
 /// A resolver that hangs: nobody waits for it, and it holds one thread.
-@Suite(.timeLimit(.minutes(3))) struct NameLookupTests {
+@Suite(.timeLimit(.minutes(5))) struct NameLookupTests {
   /// Answers when it is told to.
   private final class HangingResolver: Sendable {
     let asked: AsyncStream<String>

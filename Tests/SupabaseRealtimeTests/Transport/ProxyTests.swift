@@ -3,7 +3,7 @@ import Testing
 
 @testable import SupabaseRealtime
 
-@Suite(.timeLimit(.minutes(3)))
+@Suite(.timeLimit(.minutes(5)))
 struct ProxyTests {
   private func probe(
     _ proxy: String, target: String, handshakeTimeout: UInt64 = .seconds(60)

@@ -49,7 +49,7 @@ import Testing
   }
 
   /// The text of a refusal that libwebsockets did not see, because it came in a segment of its own.
-  @Test(.timeLimit(.minutes(3)))
+  @Test(.timeLimit(.minutes(5)))
   func aLateTextIsFetched() async {
     let server = RawServer { peer in
       guard peer.readRequest() != nil else { return }

@@ -4,7 +4,7 @@ import Testing
 @testable import SupabaseRealtime
 
 /// Answers to the upgrade that are no WebSocket.
-@Suite(.timeLimit(.minutes(3)))
+@Suite(.timeLimit(.minutes(5)))
 struct RefusedUpgradeTests {
   @Test(arguments: [
     (403, "", ""), (404, #"{"error":"Tenant not found"}"#, ""), (429, "slow down", "retry-after: 17\r\n"),

@@ -4,7 +4,7 @@ import Testing
 @testable import SupabaseRealtime
 
 /// A peer that goes quiet inside a TLS handshake.
-@Suite(.timeLimit(.minutes(3))) struct TLSHandshakeTests {
+@Suite(.timeLimit(.minutes(5))) struct TLSHandshakeTests {
   /// D31: whoever leaves then need not wait for the peer, and the peer sees it.
   @Test func closingInsideTheHandshakeEndsAtOnce() async throws {
     let (moments, continuation) = AsyncStream.makeStream(of: String.self)
