@@ -48,6 +48,8 @@ extension ConnectionMachine {
   mutating func sendJoins(_ turn: inout Turn) {
     guard let id = openTransport, credentials.canJoin, joinsHeldUntil == nil else { return }
     var room = joinWindow - channels.count(where: \.isJoining)
+    // After every event this is asked, and mostly there is none.
+    guard room > 0 else { return }
     // Whose last join is longest ago goes first: refused and unanswered topics, which come back again and again, must not
     // keep the others out.
     let waiting = channels.indices.filter { channels[$0].phase == .idle }
