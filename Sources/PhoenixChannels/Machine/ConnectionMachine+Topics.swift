@@ -48,7 +48,7 @@ extension ConnectionMachine {
   mutating func sendJoins(_ turn: inout Turn) {
     guard let id = openTransport, credentials.canJoin, joinsHeldUntil == nil else { return }
     var room = joinWindow - channels.count(where: \.isJoining)
-    // After every event this is asked, and mostly there is none.
+    // This is asked after every event.
     guard room > 0 else { return }
     // Whose last join is longest ago goes first: refused and unanswered topics, which come back again and again, must not
     // keep the others out.
