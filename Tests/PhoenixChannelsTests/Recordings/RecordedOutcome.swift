@@ -169,13 +169,15 @@ struct RecordedOutcome: Sendable {
     "handshake_rejected/no-upgrade-headers": [
       RecordedOutcome(connection: "http") { expectRefusal($0, .config, 400) }
     ],
-    // The fourth room is refused, so a fifth is not asked for before one was left.
+    // The fourth room is refused, so a fifth is not asked for before one was left. Then it is its turn, which this server
+    // had no occasion to answer, and only then the fourth's again.
     "too_many_channels": [
       RecordedOutcome(unsent: ["join room5"]) { replay in
         #expect(replay.atTheEnd("room1") == nil)
         for room in ["room2", "room3", "room4"] { #expect(replay.atTheEnd(room) == .joined) }
-        #expect(replay.driver.joins("room5").count == 1)
-        #expect(replay.driver.status.counters.topicFailures == [.limit: 1])
+        let joins = replay.driver.joins().map { $0.topic.dropFirst(ChannelTopic.prefix.count) }
+        #expect(joins.starts(with: ["room1", "room2", "room3", "room4", "room5", "room4"]), "\(joins)")
+        #expect(replay.driver.status.counters.topicFailures[.limit] == 1)
       }
     ],
     "too_many_connections": [
