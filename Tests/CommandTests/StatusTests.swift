@@ -38,6 +38,23 @@ import Testing
     }
   }
 
+  /// Who looks after a host need not be who may read its secrets.
+  @Test func whatNeedsNoServerNeedsNoSecrets() async throws {
+    try await SyncedHost.with { stack, scratch, database, _ in
+      let session = #"{"email": "\#(Stack.email)", "passwordFile": "\#(scratch.path)/gone"}"#
+      let file = try scratch.write("b.json", stack.configuration(database: database, session: session))
+      let verbs = [["status"], ["outbox", "list"], ["outbox", "discard", "--all"], ["capture", "off"], ["reset"]]
+      for verb in verbs + [["capture", "on"]] {
+        let process = try ChildProcess(executable: Binaries.doorbell, arguments: verb + ["--config", file])
+        let ending = await process.ending()
+        #expect(ending.code == ExitCode.ok.rawValue, "\(verb): \(ending.errors)")
+      }
+      let ending = try await Binaries.doorbell("sync", "--config", file)
+      #expect(ending.code == ExitCode.configuration.rawValue)
+      #expect(ending.errors.contains { $0.contains("passwordFile") && $0.contains("cannot be read") })
+    }
+  }
+
   /// What went wrong last is told with its reason, by the log while it happens and by status until a run ends well.
   @Test func tellsWhyTheLastRunFailed() async throws {
     try await Stack.with { stack in

@@ -46,6 +46,8 @@ struct CurlFailure {
       return HTTPError(.tls, tlsSentence(host))
     case _ where proxyStatus != 0 && !(200..<300).contains(proxyStatus):
       return HTTPError(.proxy, "\(peer) refused the connection to \(host) with status \(proxyStatus)")
+    case _ where proxy != nil && proxyStatus == 0 && !connected && Self.nonsense.contains(code.rawValue):
+      return HTTPError(.proxy, "\(peer) did not answer as an HTTP proxy does; see that its address and port are right")
     case CURLE_SEND_ERROR, CURLE_RECV_ERROR, CURLE_GOT_NOTHING, CURLE_PARTIAL_FILE, CURLE_HTTP2, CURLE_HTTP2_STREAM:
       return HTTPError(.connectionLost, "\(host) closed the connection before its answer was complete")
     case CURLE_UNSUPPORTED_PROTOCOL, CURLE_WEIRD_SERVER_REPLY, CURLE_BAD_CONTENT_ENCODING:
@@ -54,6 +56,12 @@ struct CurlFailure {
       return HTTPError(.other, "the request to \(host) failed (libcurl code \(code.rawValue))")
     }
   }
+
+  /// What libcurl makes of a peer that speaks no HTTP or hangs up.
+  private static let nonsense: Set<UInt32> = [
+    CURLE_SEND_ERROR.rawValue, CURLE_RECV_ERROR.rawValue, CURLE_GOT_NOTHING.rawValue,
+    CURLE_UNSUPPORTED_PROTOCOL.rawValue, CURLE_WEIRD_SERVER_REPLY.rawValue,
+  ]
 
   private func timeoutError(host: String, peer: String) -> HTTPError {
     if connected {

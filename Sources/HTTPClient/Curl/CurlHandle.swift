@@ -213,10 +213,13 @@ final class CurlHandle {
   /// Bytes of a request body beyond which the way there may be what takes the time.
   private static let longBody = 65_536
 
-  /// The times of connecting are 0 where a connection was reused; the last one before the request is not.
+  /// The times of connecting are 0 where a connection was reused; the last one before the request is not. Through a proxy
+  /// they are those of the proxy.
   private func isConnected(_ route: Route) -> Bool {
-    off(route.isSecure ? CURLINFO_APPCONNECT_TIME_T : CURLINFO_CONNECT_TIME_T) > 0
-      || off(CURLINFO_PRETRANSFER_TIME_T) > 0
+    if off(CURLINFO_PRETRANSFER_TIME_T) > 0 { return true }
+    return route.isSecure
+      ? off(CURLINFO_APPCONNECT_TIME_T) > 0
+      : route.proxy == nil && off(CURLINFO_CONNECT_TIME_T) > 0
   }
 
   private func long(_ info: CURLINFO) -> Int {

@@ -13,13 +13,22 @@ import Glibc
 /// Inside the closure every getter answers nil for what is absent *or wrong*; what is wrong is on record already, so the
 /// closure may return nil without a message of its own. Keys that no getter asked for are refused afterwards.
 public enum ConfigurationDocument {
+  /// When the secrets of a configuration are read.
+  public enum SecretReading: Sendable, Hashable {
+    /// With the rest: one that cannot be read is a problem.
+    case now
+    /// One that cannot be read is left empty unless everybody may know it. For who uses none, such as another user of the
+    /// host who looks at a status.
+    case ifReadable
+  }
+
   /// - Returns: what the closure made, and what the owner of the file should know but need not fix.
   /// - Throws: `ConfigurationError` with every problem, in the order of the file.
   public static func decode<Result>(
-    file: String, text: String, _ body: (ConfigurationObject) -> Result?
+    file: String, text: String, secrets: SecretReading = .now, _ body: (ConfigurationObject) -> Result?
   ) throws(ConfigurationError) -> (value: Result, warnings: [ConfigurationProblem]) {
     let parsed = ConfigurationParser.parse(text)
-    let report = ConfigurationReport(directory: HostFile.directory(of: file))
+    let report = ConfigurationReport(directory: HostFile.directory(of: file), secrets: secrets)
     report.problems = parsed.problems
     report.fileIsWorldReadable = HostFile.isWorldReadable(file)
     var result: Result?
@@ -38,7 +47,7 @@ public enum ConfigurationDocument {
 
   /// Reads the file first.
   public static func decode<Result>(
-    file: String, _ body: (ConfigurationObject) -> Result?
+    file: String, secrets: SecretReading = .now, _ body: (ConfigurationObject) -> Result?
   ) throws(ConfigurationError) -> (value: Result, warnings: [ConfigurationProblem]) {
     let text: String
     do { text = try HostFile.readText(file, maximumBytes: 1 << 20) } catch {
@@ -47,7 +56,7 @@ public enum ConfigurationDocument {
         message: "the configuration cannot be read: \(error.reason); \(remedy(for: error))")
       throw ConfigurationError(file: file, problems: [problem])
     }
-    return try decode(file: file, text: text, body)
+    return try decode(file: file, text: text, secrets: secrets, body)
   }
 
   private static func remedy(for error: HostFileError) -> String {
@@ -63,11 +72,13 @@ public enum ConfigurationDocument {
 /// What the objects of one document share while it is decoded.
 final class ConfigurationReport {
   let directory: String
+  let secrets: ConfigurationDocument.SecretReading
   var fileIsWorldReadable = false
   var problems: [ConfigurationProblem] = []
   var warnings: [ConfigurationProblem] = []
 
-  init(directory: String) {
+  init(directory: String, secrets: ConfigurationDocument.SecretReading) {
     self.directory = directory
+    self.secrets = secrets
   }
 }

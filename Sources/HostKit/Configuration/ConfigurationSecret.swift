@@ -24,6 +24,11 @@ public struct ConfigurationSecret: Sendable, Hashable, CustomStringConvertible, 
     self.init(source: .literal, form: .text, text: literal)
   }
 
+  /// One that could not be read, and is not needed: empty.
+  init(unread source: Source, form: SecretText.Form) {
+    self.init(source: source, form: form, text: "")
+  }
+
   /// Reads the secret.
   ///
   /// - Throws: `ConfigurationSecretError` when the file or the variable is missing or empty, or holds what such a secret

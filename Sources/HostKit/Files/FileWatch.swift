@@ -1,7 +1,8 @@
 /// Tells when a file may have been replaced or rewritten, without polling.
 ///
 /// Folders are watched, not the file, because careful writers replace files by renaming, and mounted secrets are links
-/// that are turned to another folder: the folder of the path, and of each link and file it leads to.
+/// that are turned to another folder: the folder of the path, and of each link on the way, among its folders too, and of
+/// each file it leads to.
 public final class FileWatch: Sendable {
   private struct State {
     /// One for each folder and name on the way.
@@ -18,7 +19,8 @@ public final class FileWatch: Sendable {
   public init(_ path: String, changed: @escaping @Sendable () -> Void) throws(HostFileError) {
     self.path = path
     self.changed = changed
-    let first = LinkPath.Step(path)
+    // Links among the folders and the file itself may come later; this folder must be there.
+    let first = LinkPath.place(of: path)
     let watch = try watch(first)
     state.withLock { $0.watches[first] = watch }
     follow()
@@ -52,7 +54,7 @@ public final class FileWatch: Sendable {
 
   /// Watches where the links lead now. A folder that cannot be watched is left out: the first one can.
   private func follow() {
-    let steps = Set(LinkPath.steps(of: path))
+    let steps = LinkPath.steps(of: path)
     let known = state.withLock { Set($0.watches.keys) }
     var new: [LinkPath.Step: FileEventWatch] = [:]
     for step in steps.subtracting(known) { new[step] = try? watch(step) }

@@ -18,17 +18,32 @@ enum LinkPath {
   /// As many links as the kernel follows.
   private static let longest = 40
 
-  /// The path itself first, then each link's goal. Links among the folders are followed by whoever opens a folder.
-  static func steps(of path: String) -> [Step] {
-    var steps = [Step(path)]
-    while steps.count <= longest, let last = steps.last, let goal = goal(of: last.path) {
-      var next = Step(goal.hasPrefix("/") ? goal : "\(last.folder)/\(goal)")
-      // A folder has one name here, and another one after a link among the folders was turned.
-      if let folder = real(next.folder) { next.folder = folder }
-      guard !steps.contains(next) else { break }
-      steps.append(next)
-    }
+  /// Every link on the way, among the folders too, where each leads, and the place of the path itself.
+  static func steps(of path: String) -> Set<Step> {
+    var steps: Set<Step> = []
+    follow(path, &steps)
     return steps
+  }
+
+  /// Where a path's last name stands, by the folder's only true name: the one it has here becomes another folder's when a
+  /// link is turned.
+  static func place(of path: String) -> Step {
+    var step = Step(path)
+    if let folder = real(step.folder) { step.folder = folder }
+    return step
+  }
+
+  private static func follow(_ path: String, _ steps: inout Set<Step>) {
+    var prefix = path.hasPrefix("/") ? "/" : ""
+    let names = path.split(separator: "/")
+    for (index, name) in names.enumerated() {
+      prefix += (prefix.isEmpty || prefix.hasSuffix("/") ? "" : "/") + name
+      let goal = goal(of: prefix)
+      guard goal != nil || index == names.count - 1 else { continue }
+      let step = place(of: prefix)
+      guard steps.count <= longest, steps.insert(step).inserted else { continue }
+      if let goal { follow(goal.hasPrefix("/") ? goal : "\(step.folder)/\(goal)", &steps) }
+    }
   }
 
   private static func real(_ folder: String) -> String? {

@@ -63,12 +63,13 @@ public struct GatewayConfiguration: Sendable {
 extension GatewayConfiguration {
   /// Reads a file in JSON with comments and trailing commas. Paths in it are relative to its folder.
   ///
+  /// - Parameter secrets: `.ifReadable` for who signs nobody in; what cannot be read is empty then.
   /// - Returns: the configuration, and what its owner should know, such as a secret that every user can read.
   /// - Throws: `ConfigurationError` with every problem.
-  public static func load(file: String) throws(ConfigurationError) -> (
-    configuration: GatewayConfiguration, warnings: [ConfigurationProblem]
-  ) {
-    let (value, warnings) = try ConfigurationDocument.decode(file: file, decode)
+  public static func load(
+    file: String, secrets: ConfigurationDocument.SecretReading = .now
+  ) throws(ConfigurationError) -> (configuration: GatewayConfiguration, warnings: [ConfigurationProblem]) {
+    let (value, warnings) = try ConfigurationDocument.decode(file: file, secrets: secrets, decode)
     return (value, warnings)
   }
 

@@ -11,6 +11,15 @@ extension RealtimeStatus {
     return lastFailure ?? failures.first
   }
 
+  /// The same as a sentence. Where others are not concerned, it names the topics that are.
+  package var standingReason: String? {
+    guard let failure = standingFailure else { return nil }
+    let names = topics.filter { $0.lastFailure == failure }.map(\.topic.name)
+    guard !names.isEmpty, names.count < topics.count else { return failure.description }
+    let others = names.count > 3 ? " and \(names.count - 3) more" : ""
+    return "\(names.prefix(3).joined(separator: ", "))\(others): \(failure)"
+  }
+
   /// One word for the whole of it: `ready`, or what keeps it.
   package var word: String {
     if isReady { return "ready" }

@@ -34,6 +34,7 @@ public actor Gateway {
   private nonisolated let journal: GatewayJournal
   private let recorder: RunRecorder
   private let busy: BusyRetry
+  private nonisolated let pacer: Locked<RunPacer>
   private var tokens: SessionSubscription?
   private nonisolated let endings: GatewayEndings
 
@@ -81,6 +82,7 @@ public actor Gateway {
     self.connection = connection
     client = signedIn.client
     let pacer = Locked(RunPacer(configuration.runPacing))
+    self.pacer = pacer
     let doorbell = PacedDoorbell(
       RealtimeDoorbell(
         connection, log: log,
@@ -180,6 +182,8 @@ public actor Gateway {
   /// Pushes and pulls now, and ends every pause: after refused credentials, before the next attempt to connect.
   public nonisolated func wake() {
     log.info("gateway.woken")
+    // A flood of wakes is bounded like one of rings.
+    pacer.withLock { $0.rang() }
     connection.hint(.manual)
     guard session.failure != nil || hasTokenFile else { return run() }
     Task { [self] in

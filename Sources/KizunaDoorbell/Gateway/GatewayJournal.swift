@@ -228,7 +228,7 @@ final class GatewayJournal: Sendable {
       defer { state.isReady = status.isReady }
       return state.isReady != status.isReady
     }
-    let (word, reason) = (status.word, status.isReady ? nil : status.standingFailure?.description)
+    let (word, reason) = (status.word, status.isReady ? nil : status.standingReason)
     let isNoted = state.withLock { state in
       defer { state.noted = (word, reason) }
       return state.noted.map { $0 == (word, reason) } ?? false

@@ -1,8 +1,8 @@
 import HostKit
 import KizunaSync
 
-/// Writes how runs ended and how the doorbell stands beside the database, for `status` and for those who asked for a run. On a thread of its own,
-/// because files block.
+/// Writes how runs ended and how the doorbell stands beside the database, for `status` and for those who asked for a run.
+/// On a thread of its own, because files block.
 ///
 /// A file that cannot be written is reported once; synchronising goes on without it.
 final class RunRecorder: Sendable {

@@ -99,6 +99,12 @@ extension RunRecord {
       + [UInt8(ascii: "\n")]
   }
 
+  private static func beginning(_ text: String) -> String {
+    var kept = text.prefix(400)
+    while kept.utf8.count > 400 { kept = kept.prefix(kept.count / 2) }
+    return String(kept)
+  }
+
   private func text(message: String) -> String {
     var failed: JSONValue = nil
     if let failure {
@@ -108,7 +114,10 @@ extension RunRecord {
       ]
     }
     let rung = doorbell.map { doorbell -> JSONValue in
-      ["state": .string(doorbell.state), "reason": .string(orNull: doorbell.reason), "since": .int(doorbell.since)]
+      [
+        "state": .string(doorbell.state), "reason": .string(orNull: doorbell.reason.map(Self.beginning)),
+        "since": .int(doorbell.since),
+      ]
     }
     let body = JSONWriter.text([
       "pid": .int(Int(processID)), "manner": .string(manner.rawValue), "runs": .int(number),

@@ -7,29 +7,36 @@ import HostKit
 /// its one page is reserved when it is made and rewritten in place. Only the holder of the database's lock writes it.
 /// Everything here blocks on the file system.
 package final class RunRecordFile: Sendable {
+  private struct State {
+    var descriptor: Int32
+    var record: RunRecord
+  }
+
   private let path: String
-  private let descriptor: Int32
-  private let record: Locked<RunRecord>
+  private let state: Locked<State>
 
   /// Opens the file for this process, which holds the database's lock, and takes over what the last one left.
   /// - Throws: `HostFileError`.
   package init(database: String, manner: RunRecord.Manner) throws(HostFileError) {
     path = DatabaseFiles(database).runs
     let last = Self.read(ofDatabase: database)
+    let record = RunRecord(
+      processID: getpid(), manner: manner, number: last?.number ?? 0, failure: last?.failure,
+      succeededAt: last?.succeededAt)
+    state = Locked(State(descriptor: try Self.make(path), record: record))
+    try change { _ in }
+  }
+
+  deinit {
+    close(state.withLock { $0.descriptor })
+  }
+
+  private static func make(_ path: String) throws(HostFileError) -> Int32 {
     let file = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o644)
     guard file >= 0 else { throw HostFileError(path: path, code: errno) }
     // Not every file system can reserve space; then a full disk may cost the newest record.
     _ = posix_fallocate(file, 0, off_t(RunRecord.size))
-    descriptor = file
-    record = Locked(
-      RunRecord(
-        processID: getpid(), manner: manner, number: last?.number ?? 0, failure: last?.failure,
-        succeededAt: last?.succeededAt))
-    try record.withLock { record in Result { () throws(HostFileError) in try write(record) } }.get()
-  }
-
-  deinit {
-    close(descriptor)
+    return file
   }
 
   /// A run ended.
@@ -39,26 +46,36 @@ package final class RunRecordFile: Sendable {
   package func note(
     startedAt: UInt64, failure: RunRecord.Failure?, succeededAt: Int64? = nil
   ) throws(HostFileError) {
-    try record.withLock { record -> Result<Void, HostFileError> in
+    try change { record in
       record.number += 1
       record.startedAt = startedAt
       record.failure = failure
       if let succeededAt { record.succeededAt = succeededAt }
-      return Result { () throws(HostFileError) in try write(record) }
-    }.get()
+    }
   }
 
   /// The doorbell stands otherwise than before.
   package func note(_ doorbell: RunRecord.Doorbell) throws(HostFileError) {
-    try record.withLock { record -> Result<Void, HostFileError> in
-      record.doorbell = doorbell
-      return Result { () throws(HostFileError) in try write(record) }
+    try change { $0.doorbell = doorbell }
+  }
+
+  private func change(_ body: (inout RunRecord) -> Void) throws(HostFileError) {
+    try state.withLock { state -> Result<Void, HostFileError> in
+      body(&state.record)
+      return Result { () throws(HostFileError) in try write(&state) }
     }.get()
   }
 
-  private func write(_ record: RunRecord) throws(HostFileError) {
-    let bytes = record.bytes
-    let count = pwrite(descriptor, bytes, bytes.count, 0)
+  private func write(_ state: inout State) throws(HostFileError) {
+    var facts = stat()
+    if fstat(state.descriptor, &facts) == 0, facts.st_nlink == 0 {
+      // Somebody tidied it away; what is written into it now nobody would ever read.
+      let file = try Self.make(path)
+      close(state.descriptor)
+      state.descriptor = file
+    }
+    let bytes = state.record.bytes
+    let count = pwrite(state.descriptor, bytes, bytes.count, 0)
     guard count == bytes.count else { throw HostFileError(path: path, code: count < 0 ? errno : ENOSPC) }
   }
 

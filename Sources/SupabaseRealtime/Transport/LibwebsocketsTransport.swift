@@ -28,7 +28,7 @@ public final class LibwebsocketsTransport: RealtimeTransport {
     /// When the kernel asks a silent peer whether it is still there, and what it does then.
     public var keepAlive = KeepAlive()
     /// What fetching the text of a refusal may take, nanoseconds.
-    public var refusalTextTimeout: UInt64 = .seconds(10)
+    public var refusalTextTimeout: UInt64 = .seconds(5)
     /// How much of such a text is kept, bytes.
     public var refusalTextBytes = 64 << 10
 

@@ -23,6 +23,13 @@ enum ListenVerdict {
         )
       case .config:
         return CommandFailure(.configuration, "the server cannot be used as configured: \(reason)")
+      case .transient where failure.status == 403 && status.attempt >= patience:
+        return CommandFailure(
+          .authentication,
+          "the server does not let this client connect: \(reason); "
+            + "see that the publishable key is the one of this project, and try --vsn 1.0.0 with an old server")
+      case .transient where status.attempt >= patience && failure.status != nil:
+        return CommandFailure(.unreachable, "the server lets nobody connect: \(reason)")
       case .transient where status.attempt >= patience:
         return CommandFailure(.unreachable, "the server cannot be reached: \(reason)")
       case .transient, .limit, .auth, .denied: break

@@ -26,7 +26,7 @@ enum OutboxVerbs {
         .flag("values", "also what the refused writes would have written"), json,
       ] + LogOutput.options)
   ) { arguments in
-    let configuration = try ConfigurationOption.load(arguments, log: LogOutput.log(from: arguments))
+    let configuration = try ConfigurationOption.load(arguments, log: LogOutput.log(from: arguments), signsIn: false)
     // Nothing else runs in this process, so the reads may block.
     let listing = OutboxListing(
       captured: try KizunaSyncOutbox.captured(databasePath: configuration.database),
@@ -52,7 +52,7 @@ enum OutboxVerbs {
       options: [ConfigurationOption.option.required] + choice + [json] + LogOutput.options)
   ) { arguments in
     let log = LogOutput.log(from: arguments)
-    let configuration = try ConfigurationOption.load(arguments, log: log)
+    let configuration = try ConfigurationOption.load(arguments, log: log, signsIn: false)
     let outcome = try KizunaSyncOutbox.retry(ids(arguments), config: configuration.clientConfiguration)
     if !outcome.retried.isEmpty, let pid = RunningGateway.wake(database: configuration.database) {
       log.info("outbox.woke_run", ["pid": .int(Int(pid))])
@@ -68,7 +68,7 @@ enum OutboxVerbs {
       summary: "Gives refused writes up: they are not listed any more.",
       options: [ConfigurationOption.option.required] + choice + [json] + LogOutput.options)
   ) { arguments in
-    let configuration = try ConfigurationOption.load(arguments, log: LogOutput.log(from: arguments))
+    let configuration = try ConfigurationOption.load(arguments, log: LogOutput.log(from: arguments), signsIn: false)
     let outcome = try KizunaSyncOutbox.discard(ids(arguments), databasePath: configuration.database)
     return OutboxReport(outcome).print(arguments)
   }

@@ -14,7 +14,7 @@ enum CaptureVerbs {
       summary: "Takes the capture triggers away, so that columns can be dropped; all writes are refused meanwhile.",
       options: options)
   ) { arguments in
-    let configuration = try ConfigurationOption.load(arguments, log: LogOutput.log(from: arguments))
+    let configuration = try ConfigurationOption.load(arguments, log: LogOutput.log(from: arguments), signsIn: false)
     try await ReplicaAccess.with(configuration) { try await $0.turnCaptureOff() }
     StandardStreams.print(
       "Capture is off and writes are refused, until `kizuna-doorbell capture on`; a sync or run turns it on too.")
@@ -26,7 +26,7 @@ enum CaptureVerbs {
       invocation: "kizuna-doorbell capture on",
       summary: "Puts the capture triggers back, for the tables as they are now.", options: options)
   ) { arguments in
-    let configuration = try ConfigurationOption.load(arguments, log: LogOutput.log(from: arguments))
+    let configuration = try ConfigurationOption.load(arguments, log: LogOutput.log(from: arguments), signsIn: false)
     // Opening a replica is what makes them.
     try await ReplicaAccess.with(configuration) { _ in }
     StandardStreams.print("Capture is on.")

@@ -14,7 +14,7 @@ enum ResetVerb {
 
   private static func run(_ arguments: Arguments) async throws -> ExitCode {
     let log = LogOutput.log(from: arguments)
-    let configuration = try ConfigurationOption.load(arguments, log: log)
+    let configuration = try ConfigurationOption.load(arguments, log: log, signsIn: false)
     try await ReplicaAccess.with(configuration) { try await reset($0, discarding: arguments.flag("discard-writes")) }
     StandardStreams.print("The replica is empty; the next sync or run reads everything again.")
     return .ok

@@ -11,7 +11,7 @@ enum StatusVerb {
     run: run)
 
   private static func run(_ arguments: Arguments) async throws -> ExitCode {
-    let configuration = try ConfigurationOption.load(arguments, log: LogOutput.log(from: arguments))
+    let configuration = try ConfigurationOption.load(arguments, log: LogOutput.log(from: arguments), signsIn: false)
     // Nothing else runs in this process, so the read may block.
     let status = try KizunaSyncReplicaStatus.read(databasePath: configuration.database)
     let now = SystemClock.shared.wallMilliseconds

@@ -27,6 +27,16 @@ import Testing
       HTTPError(.connectionLost, "host:443 closed the connection before its answer was complete")
     ),
     (
+      CurlFailure(code: CURLE_WEIRD_SERVER_REPLY, resolved: true), "proxy:3128",
+      HTTPError(
+        .proxy,
+        "the proxy proxy:3128 did not answer as an HTTP proxy does; see that its address and port are right")
+    ),
+    (
+      CurlFailure(code: CURLE_WEIRD_SERVER_REPLY, resolved: true, connected: true, proxyStatus: 200), "proxy:3128",
+      HTTPError(.other, "what host:443 answered is not valid HTTP")
+    ),
+    (
       CurlFailure(code: CURLE_PROXY, proxyCode: 5), "proxy:1080",
       HTTPError(.proxy, "the proxy proxy:1080 refused to connect to host:443 (code 5)")
     ),

@@ -29,6 +29,36 @@ import Testing
     watch.stop()
   }
 
+  /// A release folder behind a link, and one behind that: `ln -sfn`, or a link that is renamed over the old one.
+  @Test func aFolderThatIsTurnedElsewhereIsAChange() async throws {
+    let changes = AsyncStream.makeStream(of: String.self)
+    let manager = FileManager.default
+    for name in ["one", "two", "three"] {
+      try manager.createDirectory(atPath: "\(folder)/\(name)/secrets", withIntermediateDirectories: true)
+      try write(name, to: "\(name)/secrets/token")
+    }
+    try manager.createSymbolicLink(atPath: folder + "/release", withDestinationPath: "one")
+    try manager.createSymbolicLink(atPath: folder + "/current", withDestinationPath: "release")
+    let path = folder + "/current/secrets/token"
+    let watch = try FileWatch(path) { changes.continuation.yield((try? HostFile.readText(path)) ?? "") }
+    var seen = changes.stream.makeAsyncIterator()
+    func turn(_ link: String, to goal: String) throws {
+      try manager.createSymbolicLink(atPath: "\(folder)/new", withDestinationPath: goal)
+      #expect(rename("\(folder)/new", "\(folder)/\(link)") == 0)
+    }
+    try turn("release", to: "two")
+    while let text = await seen.next(), text != "two" {}
+    // Also in the folder it leads to now.
+    try write("four", to: "two/secrets/token", atomically: true)
+    while let text = await seen.next(), text != "four" {}
+    try turn("current", to: "three")
+    while let text = await seen.next(), text != "three" {}
+    try manager.removeItem(atPath: folder + "/current")
+    try manager.createSymbolicLink(atPath: folder + "/current", withDestinationPath: "one")
+    while let text = await seen.next(), text != "one" {}
+    watch.stop()
+  }
+
   @Test func otherFilesAreNoChanges() async throws {
     let changes = AsyncStream.makeStream(of: Int.self)
     let count = Locked(0)

@@ -38,6 +38,8 @@ import Testing
       #expect(record.bytes.count == RunRecord.size)
       let message = try #require(RunRecord(record.bytes)?.failure?.message)
       #expect(message.hasPrefix(unit + unit) && message.hasSuffix("…"))
+      record.doorbell = RunRecord.Doorbell(state: "denied", reason: record.failure?.message, since: 1)
+      #expect(record.bytes.count == RunRecord.size && RunRecord(record.bytes)?.doorbell?.state == "denied")
     }
   }
 
@@ -72,6 +74,18 @@ import Testing
       #expect(RunRecordFile.read(ofDatabase: database)?.succeededAt == 77)
       #expect(RunRecordFile.read(ofDatabase: database)?.failure == nil)
       #expect(RunRecordFile.read(ofDatabase: database)?.number == 5)
+    }
+  }
+
+  @Test func aFileThatWasRemovedIsMadeAgain() throws {
+    try withScratchFolder { folder in
+      let database = folder + "/a.db"
+      let file = try RunRecordFile(database: database, manner: .wokenByHangup)
+      try file.note(startedAt: 5, failure: Self.failure)
+      #expect(unlink(RunRecordFile.path(ofDatabase: database)) == 0)
+      try file.note(RunRecord.Doorbell(state: "ready", since: 7))
+      let record = try #require(RunRecordFile.read(ofDatabase: database))
+      #expect(record.failure == Self.failure && record.doorbell?.state == "ready" && record.number == 1)
     }
   }
 

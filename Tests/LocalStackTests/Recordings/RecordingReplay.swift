@@ -159,13 +159,18 @@ struct RecordingReplay {
     try await explain(step, versions[connection] ?? .v1)
     let frame = try await client.frame()
     let received = Self.describe(frame, versions[connection] ?? .v1)
-    guard expected == received else { throw ReplayFailure("expected \(expected), received \(received)") }
+    guard Self.withoutAge(expected) == Self.withoutAge(received) else { throw ReplayFailure("expected \(expected), received \(received)") }
     // A reference is echoed as what it was: a text, a number or nothing.
     if let text = step["text"]?.stringValue, frame.opcode == .text {
       let (sent, got) = (Self.references(text), Self.references(String(decoding: frame.payload, as: UTF8.self)))
       guard sent == got else { throw ReplayFailure("references \(got) instead of \(sent)") }
     }
     if expected.contains("phx_reply") || expected.hasPrefix("close") { try checkDelay(step, connection) }
+  }
+
+  /// How long a token has been over is a time too, and on a busy machine another one.
+  private static func withoutAge(_ text: String) -> String {
+    text.replacing(/expired \d+ seconds ago/, with: "expired N seconds ago")
   }
 
   private mutating func expectResponse(_ step: JSONValue, _ connection: String) async throws {

@@ -28,6 +28,18 @@ import Testing
     )
   }
 
+  /// The texts of a refused upgrade (Realtime wire contract §1).
+  @Test(arguments: [
+    (401, "API key is missing"), (401, "Token has expired"), (401, "Fields `role` and `exp` are required"),
+    (401, "The token provided is not a valid JWT"), (401, "Failed to validate JWT signature"),
+    (401, "Failed to generate JWT signer"), (403, "Realtime was disabled"), (404, "Tenant not found"),
+    (429, "Too many connected users"), (429, "Too many joins per second"), (500, "Error connecting to Realtime"),
+  ])
+  func theTextsOfARefusedUpgradeAreSpelled(status: Int, text: String) {
+    let report = RefusalTables.upgrade(status: status, body: #"{"error":"\#(text)"}"#).report
+    #expect(report.description.contains(text) && !report.description.contains("withheld"), "\(report)")
+  }
+
   @Test func whatIsKnownIsSpelledWithoutWhatFollows() {
     #expect(
       RefusalTables.join(reason: "InvalidJWTToken: Token has expired 3 seconds ago SECRETMSG").report.text
