@@ -81,12 +81,23 @@ create table if not exists kizunasync.settings (
 );
 insert into kizunasync.settings default values on conflict do nothing;
 
--- One row: the highest seq among the tombstones that are gone. Never lowered.
+-- One row: what outlives the entries of the log.
 create table if not exists kizunasync.horizon (
   only_row boolean primary key default true check (only_row),
+  -- The highest seq among the tombstones that are gone. Never lowered.
   reaped bigint not null default 0
 );
-insert into kizunasync.horizon default values on conflict do nothing;
+alter table kizunasync.horizon
+  -- What is added to a seq before a client sees it. A log that was made anew, or that was put back to an earlier state,
+  -- gets another base than it had: higher than every seq that clients have seen, so that their cursors are known to be
+  -- none of this log, and low enough for everything that keeps whole numbers exactly.
+  add column if not exists base bigint not null default 0,
+  -- The highest seq among the entries that are gone for another reason.
+  add column if not exists highest bigint not null default 0,
+  -- Where the log stands, see place().
+  add column if not exists place text;
+insert into kizunasync.horizon (base)
+values ((extract(epoch from pg_catalog.clock_timestamp()) * 1000000)::bigint) on conflict do nothing;
 
 -- One row: which release of the pack this is, and a digest of its functions.
 create table if not exists kizunasync.installation (
@@ -368,6 +379,89 @@ begin
 end
 $$;
 
+-- ── Seqs ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+-- The highest seq that was given out and committed.
+create or replace function kizunasync.last_seq() returns bigint
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  return greatest(
+    -(select min(-c.seq) from kizunasync.changes as c),
+    (select greatest(h.reaped, h.highest) from kizunasync.horizon as h), 0);
+end
+$$;
+
+-- A sequence that was set back, or made anew, goes on where the log ends.
+create or replace function kizunasync.settle_seq() returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if coalesce(pg_sequence_last_value('kizunasync.seq'), 0) >= kizunasync.last_seq() then return; end if;
+  perform pg_advisory_xact_lock(('x' || substr(md5('kizunasync commit order'), 1, 16))::bit(64)::bigint);
+  if coalesce(pg_sequence_last_value('kizunasync.seq'), 0) < kizunasync.last_seq() then
+    perform setval('kizunasync.seq', kizunasync.last_seq());
+  end if;
+end
+$$;
+
+-- Notes that entries of the log are gone that no tombstone stands for.
+create or replace function kizunasync.keep_highest(seq bigint) returns void
+language sql
+set search_path = pg_catalog, pg_temp
+as $$
+  update kizunasync.horizon as h set highest = keep_highest.seq where h.highest < keep_highest.seq
+$$;
+
+-- Where the log stands: the cluster and its timeline, which a recovery to a point in time and the promotion of a standby
+-- change, the database, and the table. Another place than before means that the log was copied or put back, and that
+-- seqs were given out elsewhere that this one does not know.
+create or replace function kizunasync.place() returns text
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  cluster text;
+begin
+  begin
+    cluster := concat_ws('/', (select s.system_identifier from pg_control_system() as s),
+      left(pg_walfile_name(pg_current_wal_lsn()), 8));
+  exception
+    -- Hosts may keep this to themselves.
+    when others then cluster := '-';
+  end;
+  return concat_ws('/', cluster, (select d.oid from pg_database as d where d.datname = current_database()),
+    to_regclass('kizunasync.changes')::oid);
+end
+$$;
+
+-- Makes all cursors expire: clients read everything again, and keep what they have not pushed. For a log that was put back
+-- to an earlier state in a way that place() does not show, as by a snapshot of the disk.
+create or replace function kizunasync.expire_cursors() returns void
+language sql
+set search_path = pg_catalog, pg_temp
+as $$
+  update kizunasync.horizon as h
+  set base = greatest((extract(epoch from clock_timestamp()) * 1000000)::bigint, h.base + kizunasync.last_seq() + 1),
+    place = kizunasync.place()
+$$;
+
+create or replace function kizunasync.notice_place() returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  here text := kizunasync.place();
+begin
+  update kizunasync.horizon as h set place = here where h.place is null;
+  if not exists (select from kizunasync.horizon as h where h.place <> here) then return; end if;
+  -- Others may have noticed it, too.
+  perform from kizunasync.horizon as h where h.place <> here for update;
+  if found then perform kizunasync.expire_cursors(); end if;
+end
+$$;
+
 -- ── Commit order ───────────────────────────────────────────────────────────────────────────────────────────────────
 -- Deferred to the commit. The first round only comes back later, so that whatever else was deferred, such as checks of
 -- foreign keys, is done: the lock that makes the order is the last one a transaction takes. Who holds it has drawn its
@@ -389,6 +483,7 @@ begin
   end if;
   delete from kizunasync.commits where tx = new.tx;
   perform pg_advisory_xact_lock(('x' || substr(md5('kizunasync commit order'), 1, 16))::bit(64)::bigint);
+  perform kizunasync.settle_seq();
 
   for touched in
     with events as materialized (
@@ -657,7 +752,9 @@ declare
   cast_value text;
   label text;
   cap integer;
+  base bigint;
   reaped bigint;
+  last_seq bigint := kizunasync.last_seq();
   after bigint;
   most bigint;
   met bigint;
@@ -739,11 +836,16 @@ begin
     raise exception 'a key or bucket column of table % cannot be read', config.table_name using errcode = 'KZL02';
   end loop;
 
-  select h.reaped into reaped from kizunasync.horizon as h;
-  if start > 0 and start < reaped then
+  -- A checkpoint whose deletions are forgotten; a place in a log that there was before this one, and one that this log has
+  -- not reached, because it was put back. A transfer from the start goes on, unless its pages are of another log.
+  select h.base, h.reaped into base, reaped from kizunasync.horizon as h;
+  base := coalesce(base, 0);
+  if start > 0 and start < base + reaped or high > 0 and high < base or greatest(start, high) > base + last_seq then
     answer := kizunasync.signal_page('CHECKPOINT_EXPIRED', cursor);
     return;
   end if;
+  high := greatest(high - base, 0);
+  holes := array(select h.hole - base from unnest(holes) with ordinality as h (hole, place) order by h.place);
 
   for entry in
     select e.value -> 'params' as params, t.table_name, t.key_columns, t.bucket_column
@@ -820,13 +922,13 @@ begin
       last_delivered := entry.seq;
       if entry.deleted_at is null then
         page_rows := page_rows || jsonb_build_object(
-          'table', entry.table_name, 'pk', entry.pk, 'row', entry.image, 'seq', entry.seq::text);
+          'table', entry.table_name, 'pk', entry.pk, 'row', entry.image, 'seq', (base + entry.seq)::text);
         if not shown @> jsonb_build_array(jsonb_build_array(entry.table_name, entry.bucket)) then
           shown := shown || jsonb_build_array(jsonb_build_array(entry.table_name, entry.bucket));
         end if;
       else
         tombstones := tombstones || jsonb_build_object(
-          'table', entry.table_name, 'pk', entry.pk, 'seq', entry.seq::text,
+          'table', entry.table_name, 'pk', entry.pk, 'seq', (base + entry.seq)::text,
           'deleted_at', to_char(entry.deleted_at, 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'));
       end if;
     end loop;
@@ -836,19 +938,17 @@ begin
   if exists (select from kizunasync.tables as t where t.conflict_journal and t.table_name = any (scope_names)) then
     select jsonb_agg(jsonb_build_object(
         'table', o.table_name, 'pk', o.pk, 'column_name', o.column_name, 'loser_value', o.loser_value,
-        'winner_mutation_id', o.winner_mutation_id, 'winner_seq', o.winner_seq::text,
+        'winner_mutation_id', o.winner_mutation_id, 'winner_seq', (base + o.winner_seq)::text,
         'conflict_mode', o.conflict_mode) order by o.table_name, o.pk, o.column_name, o.n)
     into conflicts
     from unnest(page_rows) as r
     join kizunasync.overwrites as o
-      on o.table_name = r ->> 'table' and o.pk = r ->> 'pk' and o.winner_seq = (r ->> 'seq')::bigint
+      on o.table_name = r ->> 'table' and o.pk = r ->> 'pk' and o.winner_seq = (r ->> 'seq')::bigint - base
     where (r -> 'row') ? o.column_name;
   end if;
   answer := jsonb_build_object(
     'rows', to_jsonb(page_rows), 'tombstones', to_jsonb(tombstones), 'has_more', continues_after is not null,
-    'cursor', coalesce(
-      start::text || ':' || continues_after::text,
-      greatest(-(select min(-c.seq) from kizunasync.changes as c), reaped, high)::text),
+    'cursor', coalesce(start::text || ':' || (base + continues_after)::text, (base + greatest(last_seq, high))::text),
     'signal', null);
   if conflicts is not null then answer := answer || jsonb_build_object('conflicts', conflicts); end if;
 end
@@ -866,6 +966,7 @@ declare
   answer jsonb;
   shown jsonb;
 begin
+  perform kizunasync.notice_place();
   -- One statement, one snapshot.
   select p.answer, p.shown into answer, shown
   from kizunasync.page(caller, buckets, cursor, schema_version, "limit") as p;
@@ -1557,14 +1658,19 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
   removed bigint;
+  newest bigint;
 begin
   delete from kizunasync.overwrites as o where not exists (
     select from kizunasync.changes as c
     where c.table_name = o.table_name and c.pk = o.pk and c.deleted_at is null and c.seq = o.winner_seq);
   delete from kizunasync.clocks as k where k.table_name not in (select t.table_name from kizunasync.tables as t);
   delete from kizunasync.grants as g where g.table_name not in (select t.table_name from kizunasync.tables as t);
-  delete from kizunasync.changes as c where c.table_name not in (select t.table_name from kizunasync.tables as t);
-  get diagnostics removed = row_count;
+  with gone as (
+    delete from kizunasync.changes as c where c.table_name not in (select t.table_name from kizunasync.tables as t)
+    returning c.seq
+  )
+  select count(*), max(g.seq) into removed, newest from gone as g;
+  perform kizunasync.keep_highest(newest);
   return removed;
 end
 $$;
@@ -1801,6 +1907,7 @@ as $$
 #variable_conflict use_variable
 declare
   name text;
+  newest bigint;
 begin
   if to_regclass(format('public.%I', table_name)) is not null then
     for name in
@@ -1811,7 +1918,9 @@ begin
     end loop;
   end if;
   delete from kizunasync.tables as t where t.table_name = table_name;
-  delete from kizunasync.changes as c where c.table_name = table_name;
+  with gone as (delete from kizunasync.changes as c where c.table_name = table_name returning c.seq)
+  select max(g.seq) into newest from gone as g;
+  perform kizunasync.keep_highest(newest);
   delete from kizunasync.grants as g where g.table_name = table_name;
   delete from kizunasync.clocks as k where k.table_name = table_name;
   delete from kizunasync.overwrites as o where o.table_name = table_name;
@@ -1902,6 +2011,18 @@ begin
   ) then
     return next 'the trigger that gives out seqs is missing or disabled; provision again';
   end if;
+  if not exists (select from kizunasync.horizon) then
+    return next 'table kizunasync.horizon is empty, so cursors that have expired are not noticed; provision again';
+  elsif exists (select from kizunasync.horizon as h where h.place <> kizunasync.place()) then
+    return next 'the database is a copy, or was put back to an earlier state, so cursors of before must expire; they do when '
+      'one is next pulled by, or provision again';
+  end if;
+  if to_regclass('kizunasync.seq') is null then
+    return next 'sequence kizunasync.seq is missing, and nothing can be written; provision again';
+  elsif coalesce(pg_sequence_last_value(to_regclass('kizunasync.seq')), 0) < kizunasync.last_seq() then
+    return next format('sequence kizunasync.seq was set back: it stands below %s, which was given out; provision again',
+      kizunasync.last_seq());
+  end if;
   if exists (select from pg_roles as r where r.rolname = 'kizunasync_rows' and (r.rolbypassrls or r.rolsuper)) then
     return next 'role kizunasync_rows goes past row-level security; alter role kizunasync_rows nosuperuser nobypassrls';
   end if;
@@ -1982,6 +2103,13 @@ begin
       return next format('triggers of table %s are missing or disabled, so changes may be lost; provision again', d."table");
     end if;
   end loop;
+end
+$$;
+
+do $$
+begin
+  perform kizunasync.notice_place();
+  perform kizunasync.settle_seq();
 end
 $$;
 

@@ -7,7 +7,9 @@ struct TranscriptPack {
   private let transcript: Transcript
   private let extras: TranscriptExtras
   /// Recorded cursors and those the server gave instead.
-  private var cursors = ["0": "0"]
+  private var cursors: [String: String] = [:]
+  /// What a seq of this server's has more than the recorded one.
+  private var base: Int64 = 0
   /// The columns that somebody has written, by table and key; a real table has the others too.
   private var written: [String: Set<String>] = [:]
 
@@ -39,7 +41,8 @@ struct TranscriptPack {
     if let scan = transcript.context.maxPullScan {
       try await pack.sql("update kizunasync.settings set max_pull_scan = \(scan)")
     }
-    try await pack.sql("alter sequence kizunasync.seq restart with \(extras.firstSeq)")
+    base = Int64(try await pack.cursor(0)) ?? 0
+    try await pack.sql("update kizunasync.horizon set highest = \(extras.firstSeq - 1)")
     for operation in extras.history { try await make(operation) }
   }
 
@@ -49,7 +52,9 @@ struct TranscriptPack {
     case .server(let operation): try await make(operation)
     case .rpc(let function, let request, let response):
       let answer = try await call(function, request)
-      if function == .pull, let recorded = response["cursor"]?.stringValue, let live = answer["cursor"]?.stringValue {
+      if function == .pull, let recorded = response["cursor"]?.stringValue, let live = answer["cursor"]?.stringValue,
+        recorded != "0"
+      {
         cursors[recorded] = live
       }
       let expected = comparable(response, of: request, isRecorded: true)
@@ -103,12 +108,20 @@ struct TranscriptPack {
 
   private mutating func call(_ function: Transcript.Function, _ request: JSONValue) async throws -> JSONValue {
     var request = request.objectValue ?? [:]
-    if let cursor = request["cursor"]?.stringValue { request["cursor"] = .string(cursors[cursor] ?? cursor) }
+    if let cursor = request["cursor"]?.stringValue { request["cursor"] = .string(live(cursor)) }
     for mutation in request["batch"]?["mutations"]?.arrayValue ?? [] {
       let named = ["columns", "transforms"].flatMap { mutation[$0]?.objectValue.map { Array($0.keys) } ?? [] }
       written[Self.place(mutation), default: []].formUnion(named)
     }
     return try await pack.call(function.rawValue, .object(request), as: transcript.context.userID)
+  }
+
+  /// The cursor that stands here for a recorded one: the one that answered there, or that of so many operations. Only the
+  /// start is the same everywhere.
+  private func live(_ cursor: String) -> String {
+    if let known = cursors[cursor] { return known }
+    guard let seq = Int64(cursor), seq > 0 else { return cursor }
+    return "\(base + seq)"
   }
 
   // MARK: Comparing

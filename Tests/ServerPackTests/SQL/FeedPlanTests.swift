@@ -22,8 +22,8 @@ struct FeedPlanTests {
     try await PackDatabase.withTodos { pack in
       try await pack.sql(Self.rows + statistics)
       let request: JSONValue = [
-        "buckets": [["table": "todos", "params": ["owner_id": .string(Name.ann)]]], "cursor": "10000", "limit": 100,
-        "schema_version": 1,
+        "buckets": [["table": "todos", "params": ["owner_id": .string(Name.ann)]]],
+        "cursor": .string(try await pack.cursor(10_000)), "limit": 100, "schema_version": 1,
       ]
       let plan = try await Plans(pack, "pull", request)
       #expect(plan.text.contains("Index Scan using changes_feed on changes"))
@@ -33,7 +33,8 @@ struct FeedPlanTests {
 
       // The last page also looks up the horizon.
       let last = try await Plans(
-        pack, "pull", .object((request.objectValue ?? [:]).merging(["cursor": "19990"]) { $1 }))
+        pack, "pull",
+        .object((request.objectValue ?? [:]).merging(["cursor": .string(try await pack.cursor(19_990))]) { $1 }))
       #expect(last.text.contains("using changes_newest on changes"))
       #expect(last.mostRows <= Self.catalogRows && last.mostThrownAway <= Self.catalogRows)
     }

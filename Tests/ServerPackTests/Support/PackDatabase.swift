@@ -96,6 +96,12 @@ extension PackDatabase {
     return try await call("pull", .object(request), as: user)
   }
 
+  /// The cursor that clients have after so many seqs, which begin beyond those of any other log.
+  func cursor(_ seqs: Int64) async throws -> String {
+    try await sql(
+      "select kizunasync.notice_place() \\g /dev/null\nselect base + \(seqs) from kizunasync.horizon")[0]
+  }
+
   func push(_ user: String, atomic: Bool = false, _ mutations: JSONValue...) async throws -> JSONValue {
     try await call("push", Self.request(atomic: atomic, mutations), as: user)
   }
