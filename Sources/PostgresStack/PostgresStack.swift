@@ -59,6 +59,7 @@
       let secret: String
       do {
         if options.appliesScaffolding { try await preparation.scaffold() }
+        try await preparation.checkRoles()
         users = try await store.add(configuration.users)
         try await preparation.makeTables(configuration.tables, options.declarations)
         if let given = configuration.jwtSecret { secret = given } else { secret = try await preparation.secret() }

@@ -35,6 +35,29 @@
       }
     }
 
+    /// Looks whether the sessions that serve requests can become the roles of the requests' tokens.
+    ///
+    /// - Throws: `PostgresStackError.roles` when not.
+    func checkRoles() async throws {
+      let rows = try await connection.run(
+        PostgresStatement(
+          """
+          WITH login AS (
+            SELECT CASE WHEN current_setting('is_superuser') = 'on' AND to_regrole('authenticator') IS NOT NULL
+              THEN 'authenticator' ELSE current_user END AS name,
+              CASE WHEN current_setting('server_version_num')::int >= 160000 THEN 'SET' ELSE 'MEMBER' END AS privilege)
+          SELECT l.name, w.name, r.oid IS NULL
+          FROM login l CROSS JOIN (VALUES ('anon'), ('authenticated')) AS w (name)
+            LEFT JOIN pg_catalog.pg_roles r ON r.rolname = w.name
+          WHERE r.oid IS NULL OR NOT pg_has_role(l.name, r.oid, l.privilege) ORDER BY w.name
+          """))
+      guard rows.count > 0 else { return }
+      let names = (0..<rows.count).map { (name: rows.text($0, 1) ?? "", isAbsent: rows.text($0, 2) == "t") }
+      throw PostgresStackError.roles(
+        login: rows.text(0, 0) ?? "", absent: names.filter(\.isAbsent).map(\.name),
+        forbidden: names.filter { !$0.isAbsent }.map(\.name))
+    }
+
     /// Whether rows of `realtime.messages` are announced.
     func announcesMessages() async throws(PostgresError) -> Bool { try await found() == .ours }
 
@@ -62,13 +85,28 @@
     /// Makes the tables of a configuration that are not there, with row policies; leaves all others alone.
     ///
     /// - Parameter declarations: their columns, as far as a file declares them.
+    /// - Throws: `PostgresStackError.column` when a table that is there lacks its bucket or a key column.
     func makeTables(
       _ tables: [String: SyncTable], _ declarations: [String: TableDeclaration]
-    ) async throws(PostgresError) {
+    ) async throws {
       for (name, table) in tables.sorted(by: { $0.key < $1.key }) {
         let rows = try await connection.run(
-          PostgresStatement("SELECT to_regclass($1) IS NULL", ["public." + PostgresStatement.quoted(name)]))
-        guard rows.text(0, 0) == "t" else { continue }
+          PostgresStatement(
+            """
+            SELECT c.oid IS NULL, w.name
+            FROM (SELECT to_regclass($1) AS oid) AS c
+              LEFT JOIN unnest($2::text[]) AS w (name) ON NOT EXISTS (
+                SELECT FROM pg_catalog.pg_attribute a
+                WHERE a.attrelid = c.oid AND a.attname = w.name AND a.attnum > 0 AND NOT a.attisdropped)
+            """,
+            [
+              "public." + PostgresStatement.quoted(name),
+              "{" + (table.keyColumns + (table.bucketColumn.map { [$0] } ?? [])).joined(separator: ",") + "}",
+            ]))
+        guard rows.text(0, 0) == "t" else {
+          if let column = rows.text(0, 1) { throw PostgresStackError.column(table: name, column: column) }
+          continue
+        }
         try await connection.script(TableDefinition(name, table, declarations[name]).sql)
       }
     }

@@ -85,8 +85,11 @@ enum LocalStackCommand {
   static func explain(_ error: any Error) -> CommandFailure? {
     #if Postgres
       if let error = error as? PostgresStackError {
-        if case .unreachable = error { return CommandFailure(.unreachable, error.description) }
-        return CommandFailure(.database, error.description)
+        switch error {
+        case .unreachable: return CommandFailure(.unreachable, error.description)
+        case .column: return CommandFailure(.configuration, error.description)
+        case .foreignSchemas, .roles, .preparation: return CommandFailure(.database, error.description)
+        }
       }
     #endif
     switch error {

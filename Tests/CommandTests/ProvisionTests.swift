@@ -39,7 +39,16 @@ import Testing
       let ending = try await Binaries.doorbell("provision", "--config", file)
       #expect(ending.code == 0 && ending.output.first == "begin;" && ending.output.last { !$0.isEmpty } == "commit;")
       #expect(ending.output.contains { $0.contains(#"select kizunasync.provision('[{"bucket":"owner_id""#) })
-      let removal = try await Binaries.doorbell("provision", "--config", file, "--remove")
+      // Nothing but the tables is looked at, and no secret is read.
+      let bare = try scratch.write(
+        "bare.json",
+        #"{"tables": {"todos": {"bucket": {"owner": "owner_id"}}}, "session": {"email": "a@b", "passwordFile": "none"}}"#
+      )
+      #expect(try await Binaries.doorbell("provision", "--config", bare).output == ending.output)
+      let misspelt = try scratch.write("misspelt.json", #"{"tables": {"todos": {}}, "sesion": {}}"#)
+      #expect(try await Binaries.doorbell("provision", "--config", misspelt).code == ExitCode.configuration.rawValue)
+      #expect(try await Binaries.doorbell("provision").code == ExitCode.usage.rawValue)
+      let removal = try await Binaries.doorbell("provision", "--remove")
       #expect(removal.code == 0 && removal.output.contains("drop schema if exists kizunasync cascade;"))
       #expect(try await Binaries.doorbell("provision", "--config", file, "--check").code == 2)
     }
@@ -74,8 +83,15 @@ import Testing
       let drifted = try await provision("--check")
       #expect(drifted.code == 3)
       #expect(
-        drifted.output == ["triggers of table todos are missing or disabled, so changes may be lost; provision again"])
+        drifted.output
+          == ["triggers of table todos are missing, disabled or changed, so changes may be lost; provision again"])
       #expect(try await provision().output == ["todos: synced, 3 rows entered"])
+
+      // What the server warns of is shown, and the rest done.
+      try await database.run("drop function realtime.send(jsonb, text, text, boolean)")
+      let warned = try await provision()
+      #expect(warned.code == 0 && warned.output == ["todos: unchanged"])
+      #expect(warned.errors.contains { $0.contains("there is no function realtime.send(jsonb, text, text, boolean)") })
 
       #expect(try await provision("--remove").code == 0)
       #expect(

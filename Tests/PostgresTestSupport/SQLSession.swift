@@ -10,8 +10,9 @@ public actor SQLSession {
   private var last: Task<[String], any Error>?
 
   init(_ database: TestDatabase, user: String) throws {
-    var template = Array("/tmp/kizuna-psql-XXXXXX".utf8CString)
-    guard mkdtemp(&template) != nil else { throw HostFileError(path: "/tmp", code: errno) }
+    // In the cluster's folder, which goes with the cluster, however this process ends.
+    var template = Array("\(database.socketFolder)/psql-XXXXXX".utf8CString)
+    guard mkdtemp(&template) != nil else { throw HostFileError(path: database.socketFolder, code: errno) }
     path = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
     guard mkfifo(path + "/sql", 0o600) == 0 else { throw HostFileError(path: path, code: errno) }
     // Also for reading, so that opening it does not wait for the reader.

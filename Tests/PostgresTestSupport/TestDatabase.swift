@@ -20,7 +20,7 @@ public struct TestDatabase: Sendable {
   /// - Throws: `SQLFailure` at the first statement that fails.
   @discardableResult
   public func run(_ sql: String, user: String = "postgres", inOneTransaction: Bool = false) async throws -> [String] {
-    let file = try Self.write(sql)
+    let file = try write(sql)
     defer { unlink(file) }
     let ending = try await psql(["--file=\(file)"] + (inOneTransaction ? ["--single-transaction"] : []), user: user)
       .ending()
@@ -30,7 +30,7 @@ public struct TestDatabase: Sendable {
 
   /// Runs SQL and returns what the server says besides results: notices, and whatever its log sends to the client.
   public func messages(_ sql: String, user: String = "postgres") async throws -> [String] {
-    let file = try Self.write(sql)
+    let file = try write(sql)
     defer { unlink(file) }
     let ending = try await psql(["--file=\(file)"], user: user).ending()
     guard ending.code == 0 else { throw SQLFailure(ending.errors) }
@@ -69,10 +69,11 @@ public struct TestDatabase: Sendable {
       environment: environment(user: user).merging(["PGOPTIONS": "-c client_min_messages=warning"]) { $1 })
   }
 
-  private static func write(_ text: String) throws -> String {
-    var template = Array("/tmp/kizuna-sql-XXXXXX".utf8CString)
+  /// In the cluster's folder, which goes with the cluster.
+  private func write(_ text: String) throws -> String {
+    var template = Array("\(socketFolder)/sql-XXXXXX".utf8CString)
     let descriptor = mkstemp(&template)
-    guard descriptor >= 0 else { throw HostFileError(path: "/tmp", code: errno) }
+    guard descriptor >= 0 else { throw HostFileError(path: socketFolder, code: errno) }
     defer { close(descriptor) }
     let file = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
     guard StandardStreams.write(text, to: descriptor) else { throw HostFileError(path: file, code: errno) }

@@ -54,6 +54,11 @@ public final class ConfigurationObject {
     }
   }
 
+  /// Takes these keys for known without looking at their values, which are another program's business.
+  public func passOver(_ keys: [String]) {
+    known += keys
+  }
+
   // MARK: Getting
 
   /// The names of all members, in no order.

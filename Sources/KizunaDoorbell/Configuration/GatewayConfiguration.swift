@@ -81,6 +81,19 @@ extension GatewayConfiguration {
     return (value, warnings)
   }
 
+  /// The tables of a file, for who prepares a server for them: nothing else in it is needed, and no secret is read.
+  ///
+  /// - Throws: `ConfigurationError` with every problem of the tables, and of keys that no configuration has.
+  public static func loadTables(file: String) throws(ConfigurationError) -> [String: TableDeclaration] {
+    try ConfigurationDocument.decode(file: file) { root in
+      root.passOver([
+        "url", "realtimeURL", "publishableKey", "authorityFile", "database", "localOnlyColumns", "session",
+        "pollInterval", "sweepInterval", "schemaVersion", "realtime", "resumeThreshold",
+      ])
+      return TableDeclaration.decodeTables(root)
+    }.value
+  }
+
   private static func decode(_ root: ConfigurationObject) -> GatewayConfiguration? {
     let url = root.serverURL("url", required: "the project's address, for example \"https://<ref>.supabase.co\"")
     let realtimeURL = root.serverURL("realtimeURL", for: .webSocket)

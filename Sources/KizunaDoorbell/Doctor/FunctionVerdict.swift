@@ -58,7 +58,8 @@ enum FunctionVerdict {
     case "RESET_REQUIRED": return tooOld(.pull, table)
     case "CHECKPOINT_EXPIRED":
       return .warning(
-        .pull, "the replica was away for longer than the server remembers deletions",
+        .pull,
+        "the replica was away for longer than the server remembers deletions, or the server was set up anew or put back since",
         remedy: "run or sync once, which reads everything again; writes that were not sent are kept", for: table)
     default: return .ok(.pull, "kizunasync.pull answers", for: table)
     }

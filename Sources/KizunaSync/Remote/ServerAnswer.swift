@@ -105,9 +105,12 @@ package struct ServerAnswer: Sendable, Hashable {
     switch code ?? "" {
     case "42501":
       return "the signed-in user may not use a table or function of it; check the grants and policies on the server"
-    case "PGRST106": return "the server does not expose the schema kizunasync; add it to the exposed schemas"
+    case "PGRST106":
+      return
+        "the server does not expose the schema kizunasync; add it to the exposed schemas, after kizuna-doorbell provision if the project was never prepared"
     case "PGRST202", "42883":
-      return "the server lacks the function; install the Kizuna Sync functions there, or reload its schema cache"
+      return
+        "the server lacks the function; install the Kizuna Sync functions there, as kizuna-doorbell provision does, or reload its schema cache"
     case "KZL01":
       return
         "\(table(otherwise: "a table")) is bucketed on the server by another column than in the configuration; compare the buckets"
@@ -116,7 +119,7 @@ package struct ServerAnswer: Sendable, Hashable {
     case "KZP02": return "the batch has more writes than the server takes at once"
     case "0A000":
       return
-        "the server does not synchronise \(table(otherwise: "a table of the request")); compare `tables` in the configuration with the server"
+        "the server does not synchronise \(table(otherwise: "a table of the request")); compare `tables` in the configuration with the server, and provision it for what is new"
     case "P0001" where isAboutWrites(function):
       return
         "the server's own rules refuse the oldest write, of \(table(otherwise: "a table")); correct the row here or the rule there"

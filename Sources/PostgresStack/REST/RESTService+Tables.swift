@@ -7,7 +7,7 @@
       _ request: StackRequest, _ name: Catalogue.Name, _ context: RESTContext
     ) async throws(RESTError) -> StackResponse {
       let query = try TableQuery(request)
-      let statement = TableStatement(name.quoted, query)
+      let statement = TableStatement(name, query)
       let preferences = Preferences(request)
       do throws(PostgresError) {
         switch request.method {

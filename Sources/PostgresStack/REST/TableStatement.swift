@@ -8,16 +8,21 @@
     /// Qualified and quoted.
     let table: String
     let query: TableQuery
+    /// What the table is called in the statement: as it is called, so that the database's errors name it so.
+    private let alias: String
     private var text = SQLText()
 
-    init(_ table: String, _ query: TableQuery) {
-      self.table = table
+    init(_ name: Catalogue.Name, _ query: TableQuery) {
+      table = name.quoted
+      alias = Self.quoted(name.name)
       self.query = query
     }
 
     private static let quoted = PostgresStatement.quoted
+    /// What the request's body is called; no table is called so.
+    private static let body = "\"the body\""
 
-    private func output(of alias: String) -> String {
+    private var output: String {
       let list = query.output.map { output -> String in
         guard let column = output.column else { return alias + ".*" }
         return "\(alias).\(Self.quoted(column))" + (output.alias.map { " AS " + Self.quoted($0) } ?? "")
@@ -26,19 +31,20 @@
     }
 
     private mutating func conditions() -> String {
-      query.filters.isEmpty ? "" : " WHERE " + Filter.all(query.filters).sql(&text, table: "t")
+      query.filters.isEmpty ? "" : " WHERE " + Filter.all(query.filters).sql(&text, table: alias)
     }
 
     func select(countsAll: Bool) -> PostgresStatement {
       var copy = self
       let conditions = copy.conditions()
-      var rows = "SELECT \(output(of: "t")) FROM \(table) AS t" + conditions
+      var rows = "SELECT \(output) FROM \(table) AS \(alias)" + conditions
       if !query.order.isEmpty {
-        rows += " ORDER BY " + query.order.map { "t.\(Self.quoted($0.column))\($0.words)" }.joined(separator: ", ")
+        rows +=
+          " ORDER BY " + query.order.map { "\(alias).\(Self.quoted($0.column))\($0.words)" }.joined(separator: ", ")
       }
       if let limit = query.limit { rows += " LIMIT \(limit)" }
       if let offset = query.offset { rows += " OFFSET \(offset)" }
-      let count = countsAll ? "(SELECT pg_catalog.count(*) FROM \(table) AS t\(conditions))" : "NULL::bigint"
+      let count = countsAll ? "(SELECT pg_catalog.count(*) FROM \(table) AS \(alias)\(conditions))" : "NULL::bigint"
       return PostgresStatement(
         "SELECT coalesce(pg_catalog.json_agg(r), '[]')::text, pg_catalog.count(*), \(count) FROM (\(rows)) r",
         copy.text.parameters)
@@ -53,7 +59,7 @@
       var copy = self
       let body = copy.text.bind(body)
       let names = columns.map(Self.quoted).joined(separator: ", ")
-      var sql = "INSERT INTO \(table) AS t"
+      var sql = "INSERT INTO \(table) AS \(alias)"
       if columns.isEmpty {
         // One row of defaults for each element.
         sql += " DEFAULT VALUES"
@@ -71,23 +77,24 @@
     func update(_ body: String, columns: [String], returnsRows: Bool) -> PostgresStatement {
       var copy = self
       let body = copy.text.bind(body)
-      let list = columns.map { "\(Self.quoted($0)) = b.\(Self.quoted($0))" }.joined(separator: ", ")
+      let list = columns.map { "\(Self.quoted($0)) = \(Self.body).\(Self.quoted($0))" }.joined(separator: ", ")
       let sql =
-        "UPDATE \(table) AS t SET \(list) FROM pg_catalog.json_populate_record(NULL::\(table), \(body)::json) AS b"
+        "UPDATE \(table) AS \(alias) SET \(list) "
+        + "FROM pg_catalog.json_populate_record(NULL::\(table), \(body)::json) AS \(Self.body)"
         + copy.conditions()
       return copy.written(sql, returnsRows)
     }
 
     func delete(returnsRows: Bool) -> PostgresStatement {
       var copy = self
-      let sql = "DELETE FROM \(table) AS t" + copy.conditions()
+      let sql = "DELETE FROM \(table) AS \(alias)" + copy.conditions()
       return copy.written(sql, returnsRows)
     }
 
     /// - Parameter drops: the parameters are not used.
     private func written(_ sql: String, _ returnsRows: Bool, drops: Bool = false) -> PostgresStatement {
       // Without the rows no right to read them is needed.
-      let returning = returnsRows ? output(of: "t") : "1"
+      let returning = returnsRows ? output : "1"
       let rows = returnsRows ? "coalesce(pg_catalog.json_agg(w), '[]')::text" : "NULL::text"
       return PostgresStatement(
         "WITH w AS (\(sql) RETURNING \(returning)) SELECT \(rows), pg_catalog.count(*) FROM w",

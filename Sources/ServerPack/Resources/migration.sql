@@ -16,6 +16,12 @@ begin
   if not exists (select from pg_catalog.pg_roles where rolname = 'authenticated') then
     raise exception 'there is no role "authenticated"; this is not a Supabase project, and not prepared as one';
   end if;
+  if pg_catalog.to_regclass('kizunasync.installation') is null and exists (
+    select from pg_catalog.pg_proc as p where p.pronamespace = pg_catalog.to_regnamespace('kizunasync'))
+  then
+    raise exception 'schema kizunasync has functions of another server pack, which are left as they are'
+      using errcode = 'KZPRV', hint = 'A project that has one needs no other; remove it first, if it is to be replaced.';
+  end if;
 end
 $$;
 
@@ -37,7 +43,11 @@ begin
   end if;
   if not pg_catalog.pg_has_role('kizunasync_rows', 'authenticated', 'usage') then
     begin
-      grant authenticated to kizunasync_rows;
+      if current_setting('server_version_num')::int >= 160000 then
+        execute 'grant authenticated to kizunasync_rows with inherit true';
+      else
+        grant authenticated to kizunasync_rows;
+      end if;
     exception
       when insufficient_privilege then
         raise exception 'role % may not grant "authenticated" to kizunasync_rows', current_user
@@ -79,7 +89,6 @@ create table if not exists kizunasync.settings (
   compact_schedule text not null default '47 3 * * *',
   prune_schedule text not null default '31 3 * * *'
 );
-insert into kizunasync.settings default values on conflict do nothing;
 
 -- One row: what outlives the entries of the log.
 create table if not exists kizunasync.horizon (
@@ -96,8 +105,6 @@ alter table kizunasync.horizon
   add column if not exists highest bigint not null default 0,
   -- Where the log stands, see place().
   add column if not exists place text;
-insert into kizunasync.horizon (base)
-values ((extract(epoch from pg_catalog.clock_timestamp()) * 1000000)::bigint) on conflict do nothing;
 
 -- One row: which release of the pack this is, and a digest of its functions.
 create table if not exists kizunasync.installation (
@@ -209,6 +216,30 @@ create table if not exists kizunasync.clients (
   last_seen timestamptz not null default pg_catalog.now()
 );
 create index if not exists clients_user on kizunasync.clients (user_id, last_seen);
+
+-- What somebody has taken away of them.
+do $$
+declare
+  lost record;
+begin
+  for lost in
+    select k.name, k.columns
+    from (values
+      ('settings', 'only_row'), ('horizon', 'only_row'), ('installation', 'only_row'), ('tables', 'table_name'),
+      ('commits', 'tx'), ('grants', 'user_id, table_name, bucket'), ('verdicts', 'mutation_id'),
+      ('clocks', 'table_name, pk, column_name'), ('overwrites', 'n'), ('clients', 'client_id')) as k (name, columns)
+    where not exists (
+      select from pg_catalog.pg_constraint as c
+      where c.conrelid = pg_catalog.to_regclass('kizunasync.' || k.name) and c.contype = 'p')
+  loop
+    execute pg_catalog.format('alter table kizunasync.%I add constraint %I primary key (%s)', lost.name,
+      lost.name || '_pkey', lost.columns);
+  end loop;
+end
+$$;
+insert into kizunasync.settings default values on conflict do nothing;
+insert into kizunasync.horizon (base)
+values ((extract(epoch from pg_catalog.clock_timestamp()) * 1000000)::bigint) on conflict do nothing;
 
 -- ── Keys and columns ───────────────────────────────────────────────────────────────────────────────────────────────
 -- The key text of a row image; null when it lacks a key column. Without a search path of its own, so that it can be
@@ -543,25 +574,43 @@ begin
 end
 $$;
 
+-- Whether the trigger that gives out seqs stands as it was made. (Its type: for each row, after insert or update.)
+create or replace function kizunasync.has_stamp() returns boolean
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select exists (
+    select from pg_trigger as t
+    where t.tgrelid = to_regclass('kizunasync.commits') and t.tgname = 'give_out_seqs'
+      and t.tgfoid = 'kizunasync.stamp()'::regprocedure and t.tgtype = 21 and t.tgenabled in ('O', 'A')
+      and t.tgdeferrable and t.tginitdeferred and t.tgqual is null and t.tgattr::text = '')
+$$;
+
 do $$
 begin
-  if not exists (
-    select from pg_catalog.pg_trigger where tgrelid = 'kizunasync.commits'::pg_catalog.regclass and tgname = 'give_out_seqs'
-  ) then
+  if not kizunasync.has_stamp() then
+    drop trigger if exists give_out_seqs on kizunasync.commits;
     create constraint trigger give_out_seqs after insert or update on kizunasync.commits
     deferrable initially deferred for each row execute function kizunasync.stamp();
   end if;
 end
 $$;
 
--- The doorbell. It never fails a transaction: whoever misses it polls.
+-- The doorbell, once per room and transaction. It never fails one: whoever misses it polls.
 create or replace function kizunasync.ring(room text, name text) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
+declare
+  -- The transaction and the rooms it has rung in; what is rolled back takes its part of this along.
+  rung text[] := string_to_array(current_setting('kizunasync.rung', true), ' ');
+  tx text := pg_current_xact_id()::text;
 begin
   if to_regprocedure('realtime.send(jsonb, text, text, boolean)') is null then return; end if;
+  if rung[1] is distinct from tx then rung := array[tx]; end if;
+  if room = any (rung[2:]) then return; end if;
   perform realtime.send(jsonb_build_object('t', name), 'changed', 'kizunasync:' || room, true);
+  perform set_config('kizunasync.rung', array_to_string(rung || room, ' '), true);
 exception
   when others then
     raise warning 'kizunasync could not ring: %', sqlerrm;
@@ -1736,6 +1785,10 @@ begin
     return next format(
       'row-level security is off for table %s, so every user would get every row; alter table public.%s enable row level security',
       table_name, table_name);
+  elsif not class.relforcerowsecurity and pg_has_role('kizunasync_rows', class.relowner, 'usage') then
+    return next format(
+      'the policies of table %s do not bind its owner %s, whose rights users have here through kizunasync_rows; alter table public.%s force row level security, or give the table to another role',
+      table_name, pg_get_userbyid(class.relowner), table_name);
   end if;
 
   primary_key := array(
@@ -1799,16 +1852,23 @@ begin
 end
 $$;
 
--- Whether the triggers of a table stand as they were made.
+-- Whether the triggers of a table stand as they were made, and no others that capture. (The types: after each statement.)
 create or replace function kizunasync.has_triggers(table_name text) returns boolean
 language sql stable
 set search_path = pg_catalog, pg_temp
 as $$
-  select count(*) = 4
+  select count(e.name) = 4 and count(*) = 4
   from pg_trigger as t
-  where t.tgrelid = to_regclass(format('public.%I', table_name)) and t.tgenabled in ('O', 'A')
-    and t.tgfoid = 'kizunasync.capture()'::regprocedure
-    and t.tgname in ('kizunasync_insert', 'kizunasync_update', 'kizunasync_delete', 'kizunasync_truncate')
+  left join (values
+    ('kizunasync_insert', 4, null, 'new_rows'), ('kizunasync_update', 16, 'old_rows', 'new_rows'),
+    ('kizunasync_delete', 8, 'old_rows', null), ('kizunasync_truncate', 32, null, null)
+  ) as e (name, type, old_rows, new_rows)
+    on t.tgname = e.name and t.tgtype = e.type and t.tgfoid = 'kizunasync.capture()'::regprocedure
+    and t.tgoldtable is not distinct from e.old_rows and t.tgnewtable is not distinct from e.new_rows
+    and t.tgenabled in ('O', 'A') and t.tgqual is null and t.tgattr::text = '' and t.tgconstraint = 0
+  where t.tgrelid = to_regclass(format('public.%I', table_name)) and (
+    t.tgfoid = 'kizunasync.capture()'::regprocedure
+    or t.tgname in ('kizunasync_insert', 'kizunasync_update', 'kizunasync_delete', 'kizunasync_truncate'))
 $$;
 
 -- Syncs a table, or changes how: what is null stays as it is, or takes the default. Rows that stand already are entered
@@ -1832,6 +1892,7 @@ declare
   before kizunasync.tables;
   is_new boolean;
   entered bigint;
+  other text;
 begin
   if cardinality(wrong) > 0 then
     raise exception '%', array_to_string(wrong, e'\n');
@@ -1862,6 +1923,15 @@ begin
   where t is distinct from excluded;
   if not is_new then return case when found then 'changed' else 'unchanged' end; end if;
 
+  -- Those that stand in the way, and those that would capture twice.
+  for other in
+    select t.tgname from pg_trigger as t
+    where t.tgrelid = to_regclass(format('public.%I', table_name)) and case
+      when t.tgname in ('kizunasync_insert', 'kizunasync_update', 'kizunasync_delete', 'kizunasync_truncate')
+      then t.tgconstraint <> 0 else t.tgfoid = 'kizunasync.capture()'::regprocedure end
+  loop
+    execute format('drop trigger %I on public.%I', other, table_name);
+  end loop;
   execute format(
     'create or replace trigger kizunasync_insert after insert on public.%I referencing new table as new_rows '
     'for each statement execute function kizunasync.capture()', table_name);
@@ -1988,6 +2058,144 @@ begin
 end
 $$;
 
+-- What is wrong with the doorbell, one sentence each.
+create or replace function kizunasync.doorbell_problems() returns setof text
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  messages regclass := to_regclass('realtime.messages');
+  caller text := current_setting('request.jwt.claims', true);
+  topic text := current_setting('realtime.topic', true);
+  policy record;
+  admits boolean;
+begin
+  if messages is null or to_regprocedure('realtime.send(jsonb, text, text, boolean)') is null then
+    return next format('there is no %s here: nothing rings, and clients poll; set up Realtime for this database',
+      case when messages is null then 'realtime.messages' else 'function realtime.send(jsonb, text, text, boolean)' end);
+  end if;
+  if messages is null then return; end if;
+  if not (select c.relrowsecurity from pg_class as c where c.oid = messages) then
+    return next 'row-level security is off for realtime.messages, so everybody may listen and ring; '
+      'alter table realtime.messages enable row level security';
+  end if;
+  -- A policy of the app's for rooms of its own is none of ours: it must only keep out of these.
+  perform set_config('realtime.topic', 'kizunasync:check', true),
+    set_config('request.jwt.claims', '{"sub": "00000000-0000-4000-8000-000000000000", "role": "authenticated"}', true);
+  for policy in
+    select p.polname as name, pg_get_expr(coalesce(p.polwithcheck, p.polqual), p.polrelid) as condition
+    from pg_policy as p
+    where p.polrelid = messages and p.polpermissive and p.polcmd in ('a', '*')
+      and p.polroles && array[0, 'authenticated'::regrole::oid, coalesce(to_regrole('anon')::oid, 0)]
+    order by 1
+  loop
+    begin
+      execute format(
+        'select (%s) from jsonb_populate_record(null::realtime.messages, '
+        '''{"topic": "kizunasync:check", "extension": "broadcast", "event": "changed", "private": true, "payload": {}}'') as messages',
+        coalesce(policy.condition, 'true')) into admits;
+    exception
+      when others then admits := true;
+    end;
+    if admits then
+      return next format('policy %I lets clients ring; drop policy %I on realtime.messages, or keep topics that begin with '
+        'kizunasync: out of it', policy.name, policy.name);
+    end if;
+  end loop;
+  perform set_config('realtime.topic', topic, true), set_config('request.jwt.claims', caller, true);
+end
+$$;
+
+-- Who else may do what only pull and push should, one sentence each.
+create or replace function kizunasync.exposures() returns setof text
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  d record;
+begin
+  for d in
+    with objects as (
+      select 'call ' || p.oid::regprocedure::text as deed, p.proowner as owner,
+        coalesce(p.proacl, acldefault('f', p.proowner)) as acl, p.proname in ('pull', 'push') as is_open
+      from pg_proc as p where p.pronamespace = 'kizunasync'::regnamespace
+      union all
+      select case c.relkind when 'S' then 'use sequence ' else 'use table ' end || c.oid::regclass::text, c.relowner,
+        coalesce(c.relacl, acldefault(case c.relkind when 'S' then 's'::"char" else 'r' end, c.relowner)), false
+      from pg_class as c where c.relnamespace = 'kizunasync'::regnamespace and c.relkind in ('r', 'S')
+      union all
+      select format('use column %s of table %s', a.attname, c.oid::regclass), c.relowner, a.attacl, false
+      from pg_class as c join pg_attribute as a on a.attrelid = c.oid
+      where c.relnamespace = 'kizunasync'::regnamespace and a.attacl is not null
+      union all
+      select 'use schema kizunasync', n.nspowner, n.nspacl, false from pg_namespace as n where n.nspname = 'kizunasync'
+    ), holders as (
+      select o.deed, x.grantee as holder, o.is_open or x.privilege_type = 'USAGE' and o.deed = 'use schema kizunasync' as is_open
+      from objects as o cross join lateral aclexplode(o.acl) as x
+      union
+      select o.deed, o.owner, false from objects as o
+    ), found as (
+      select r.rolname as role, h.deed, case when h.holder not in (0, r.oid) then (
+        select min(p.rolname) from pg_auth_members as m join pg_roles as p on p.oid = m.roleid
+        where m.member = r.oid and pg_has_role(r.oid, p.oid, 'usage') and pg_has_role(p.oid, h.holder, 'usage'))
+      end as parent
+      from holders as h join pg_roles as r on r.rolname in ('anon', 'authenticated', 'kizunasync_rows')
+      where not r.rolsuper and (h.holder = 0 or pg_has_role(r.oid, h.holder, 'usage'))
+        and not (h.is_open and r.rolname <> 'anon')
+        and not (r.rolname = 'kizunasync_rows' and h.deed in (
+          'call kizunasync.read_rows(text,text[])', 'call kizunasync.write_row(text,jsonb,text)'))
+    )
+    select f.role, f.deed, f.parent from found as f where f.parent is null
+    union
+    -- What a role has through another one, the other one is told of.
+    select f.role, 'use parts of the server pack', f.parent from found as f
+    where f.parent not in ('anon', 'authenticated', 'kizunasync_rows')
+    order by 1, 2, 3
+  loop
+    return next case when d.parent is null then format('role %s may %s; provision again', d.role, d.deed)
+      else format('role %s may %s, because it is a member of %s; revoke %I from %I', d.role, d.deed, d.parent, d.parent,
+        d.role) end;
+  end loop;
+  for d in
+    select r.rolname as role from pg_roles as r
+    where r.rolname in ('anon', 'authenticated', 'kizunasync_rows') and r.rolsuper order by 1
+  loop
+    return next format('role %s is a superuser, and so may do everything; alter role %I nosuperuser', d.role, d.role);
+  end loop;
+end
+$$;
+
+-- What of the pack belongs to another role than pull does, which all the rest must be open to.
+create or replace function kizunasync.strays() returns table (kind text, name text, owner text, proper text)
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  return query
+  with rest as (
+    select p.proowner as owner from pg_proc as p
+    where p.oid = to_regprocedure('kizunasync.pull(jsonb, text, integer, integer, uuid)')
+  ), parts as (
+    select 1 as step, 'schema' as kind, n.nspname::text as name, n.nspowner as owner
+    from pg_namespace as n where n.nspname = 'kizunasync'
+    union all
+    select 2, case c.relkind when 'S' then 'sequence' else 'table' end, c.oid::regclass::text, c.relowner
+    from pg_class as c
+    where c.relnamespace = 'kizunasync'::regnamespace and c.relkind in ('r', 'S')
+      -- Sequences of columns go with their tables.
+      and not exists (
+        select from pg_depend as x
+        where x.classid = 'pg_class'::regclass and x.objid = c.oid and x.deptype in ('a', 'i') and x.refobjsubid > 0)
+    union all
+    select 3, 'function', p.oid::regprocedure::text, p.proowner
+    from pg_proc as p
+    where p.pronamespace = 'kizunasync'::regnamespace and p.proname not in ('read_rows', 'write_row')
+  )
+  select p.kind, p.name, pg_get_userbyid(p.owner)::text, pg_get_userbyid(r.owner)::text
+  from parts as p cross join rest as r where p.owner <> r.owner order by p.step, p.name;
+end
+$$;
+
 -- In what the database differs from what provisioning the declared tables with this pack would leave.
 create or replace function kizunasync.drift(declared jsonb, pack text) returns setof text
 language plpgsql stable
@@ -2005,12 +2213,16 @@ begin
   elsif installed.functions is distinct from kizunasync.functions_digest() then
     return next 'functions of the server pack were changed by hand; provision again';
   end if;
-  if not exists (
-    select from pg_trigger as g
-    where g.tgrelid = 'kizunasync.commits'::regclass and g.tgname = 'give_out_seqs' and g.tgenabled in ('O', 'A')
-  ) then
-    return next 'the trigger that gives out seqs is missing or disabled; provision again';
+  if not kizunasync.has_stamp() then
+    return next 'the trigger that gives out seqs is missing, disabled or changed; provision again';
   end if;
+  if not exists (select from kizunasync.settings) then
+    return next 'table kizunasync.settings is empty; provision again, which brings back the defaults';
+  end if;
+  for d in select x.kind, x.name, x.owner, x.proper from kizunasync.strays() as x loop
+    return next format('%s %s belongs to %s and not to %s, as the rest does; provision again', d.kind, d.name, d.owner,
+      d.proper);
+  end loop;
   if not exists (select from kizunasync.horizon) then
     return next 'table kizunasync.horizon is empty, so cursors that have expired are not noticed; provision again';
   elsif exists (select from kizunasync.horizon as h where h.place <> kizunasync.place()) then
@@ -2035,36 +2247,17 @@ begin
   then
     return next 'role authenticated may not call pull and push; provision again';
   end if;
-  for d in
-    select r.rolname as role, p.oid::regprocedure::text as name
-    from pg_roles as r cross join pg_proc as p
-    where r.rolname in ('anon', 'authenticated') and p.pronamespace = 'kizunasync'::regnamespace
-      and not (r.rolname = 'authenticated' and p.proname in ('pull', 'push'))
-      and has_function_privilege(r.oid, p.oid, 'execute')
-    order by 1, 2
-  loop
-    return next format('role %s may call %s; provision again', d.role, d.name);
-  end loop;
-  for d in
-    select r.rolname as role, c.oid::regclass::text as name
-    from pg_roles as r cross join pg_class as c
-    where r.rolname in ('anon', 'authenticated', 'kizunasync_rows')
-      and c.relnamespace = 'kizunasync'::regnamespace and c.relkind = 'r'
-      and has_table_privilege(r.oid, c.oid, 'select, insert, update, delete, truncate')
-    order by 1, 2
-  loop
-    return next format('role %s may use table %s; provision again', d.role, d.name);
-  end loop;
-  if to_regclass('realtime.messages') is null then
-    return next 'there is no realtime.messages: nothing rings, and clients poll';
-  elsif not kizunasync.has_policy() then
+  return query select x from kizunasync.exposures() as x;
+  return query select x from kizunasync.doorbell_problems() as x;
+  if to_regclass('realtime.messages') is not null and not kizunasync.has_policy() then
     return next 'the policy that lets users listen is missing from realtime.messages, or is another; provision again';
   end if;
   for place in
     select n.name
     from unnest(array[
       'changes_newest', 'changes_row', 'changes_tombstone', 'changes_feed', 'changes_age', 'uncommitted_row',
-      'verdicts_age', 'overwrites_row', 'clients_user']) as n (name)
+      'verdicts_age', 'overwrites_row', 'clients_user', 'settings_pkey', 'horizon_pkey', 'installation_pkey', 'tables_pkey',
+      'commits_pkey', 'grants_pkey', 'verdicts_pkey', 'clocks_pkey', 'overwrites_pkey', 'clients_pkey']) as n (name)
     where not exists (
       select from pg_class as c join pg_index as i on i.indexrelid = c.oid
       where c.relnamespace = 'kizunasync'::regnamespace and c.relname = n.name and i.indisvalid)
@@ -2086,21 +2279,25 @@ begin
       continue;
     end if;
     if t.key_columns is distinct from d.key then
-      return next format('table %s is synced by key (%s), not (%s)', d."table", array_to_string(t.key_columns, ', '),
-        array_to_string(d.key, ', '));
+      return next format('table %s is synced by key (%s), not (%s); provision again', d."table",
+        array_to_string(t.key_columns, ', '), array_to_string(d.key, ', '));
     end if;
     if t.bucket_column is distinct from d.bucket then
-      return next format('table %s is synced by bucket column %s, not %s', d."table", coalesce(t.bucket_column, '(none)'),
-        coalesce(d.bucket, '(none)'));
+      return next format('table %s is synced by bucket column %s, not %s; provision again, which enters all rows anew, or '
+        'change the configuration: gateways that name another column are refused', d."table",
+        coalesce(t.bucket_column, '(none)'), coalesce(d.bucket, '(none)'));
     end if;
     if t.sync_mode is distinct from d.sync_mode then
-      return next format('table %s is %s, not %s', d."table", t.sync_mode, d.sync_mode);
+      return next format('table %s is %s, not %s; provision again, or change the configuration', d."table", t.sync_mode,
+        d.sync_mode);
     end if;
     if t.conflict_mode is distinct from d.conflict_mode then
-      return next format('table %s settles conflicts by %s, not %s', d."table", t.conflict_mode, d.conflict_mode);
+      return next format('table %s settles conflicts by %s, not %s; provision again, or change the configuration',
+        d."table", t.conflict_mode, d.conflict_mode);
     end if;
     if not kizunasync.has_triggers(d."table") then
-      return next format('triggers of table %s are missing or disabled, so changes may be lost; provision again', d."table");
+      return next format('triggers of table %s are missing, disabled or changed, so changes may be lost; provision again',
+        d."table");
     end if;
   end loop;
 end
@@ -2110,6 +2307,17 @@ do $$
 begin
   perform kizunasync.notice_place();
   perform kizunasync.settle_seq();
+end
+$$;
+
+-- What another role has added when it brought the pack up to date belongs to whom the rest belongs to.
+do $$
+declare
+  stray record;
+begin
+  for stray in select x.kind, x.name, x.proper from kizunasync.strays() as x loop
+    execute pg_catalog.format('alter %s %s owner to %I', stray.kind, stray.name, stray.proper);
+  end loop;
 end
 $$;
 
@@ -2130,6 +2338,8 @@ begin
     execute pg_catalog.format('revoke all on all functions in schema kizunasync from %I', role);
     execute pg_catalog.format('revoke all on schema kizunasync from %I', role);
   end loop;
+  revoke all on all tables in schema kizunasync from kizunasync_rows;
+  revoke all on all sequences in schema kizunasync from kizunasync_rows;
   if exists (select from pg_catalog.pg_roles where rolname = 'service_role') then
     grant usage on schema kizunasync to service_role;
     grant select on all tables in schema kizunasync to service_role;
@@ -2149,7 +2359,9 @@ begin
     revoke create on schema kizunasync from kizunasync_rows;
   end if;
   execute pg_catalog.format(
-    'grant execute on function kizunasync.read_rows(text, text[]), kizunasync.write_row(text, jsonb, text) to %I', current_user);
+    'grant execute on function kizunasync.read_rows(text, text[]), kizunasync.write_row(text, jsonb, text) to %I',
+    (select pg_catalog.pg_get_userbyid(p.proowner) from pg_catalog.pg_proc as p
+      where p.oid = 'kizunasync.pull(jsonb, text, integer, integer, uuid)'::regprocedure));
 end
 $$;
 
@@ -2162,10 +2374,13 @@ to authenticated;
 -- ── The doorbell's room ────────────────────────────────────────────────────────────────────────────────────────────
 -- Signed-in users may listen. Nobody gets a policy to send.
 do $$
+declare
+  problem text;
 begin
-  if pg_catalog.to_regclass('realtime.messages') is null then
-    raise warning 'there is no realtime.messages here: nothing will ring, and clients poll';
-  elsif not kizunasync.has_policy() then
+  for problem in select x from kizunasync.doorbell_problems() as x loop
+    raise warning '%', problem;
+  end loop;
+  if pg_catalog.to_regclass('realtime.messages') is not null and not kizunasync.has_policy() then
     drop policy if exists "kizunasync wakeup receive" on realtime.messages;
     create policy "kizunasync wakeup receive" on realtime.messages for select to authenticated
     using (extension = 'broadcast' and pg_catalog.starts_with(realtime.topic(), 'kizunasync:'));

@@ -17,11 +17,11 @@ struct Psql {
     self.database = database
   }
 
-  /// Runs a script up to its first error.
+  /// Runs a script up to its first error. What the server warns of goes to the log.
   ///
   /// - Returns: the result rows, one line each.
   /// - Throws: `CommandFailure` with what the server said.
-  func run(_ script: String) async throws -> [String] {
+  func run(_ script: String, log: HostLog = .none) async throws -> [String] {
     let file = try Self.write(script)
     defer { unlink(file) }
     let process = try ChildProcess(
@@ -38,6 +38,9 @@ struct Psql {
       process.send(signal: SIGINT)
     }
     try Task.checkCancellation()
+    for message in ServerMessage.all(in: ending.errors) where !message.isError {
+      log.warning("provision.server_warning", ["text": .string(message.text)])
+    }
     guard ending.code == 0 else { throw PsqlFailure.failure(code: ending.code, lines: ending.errors) }
     return ending.output.filter { !$0.isEmpty }
   }

@@ -9,7 +9,7 @@ enum ProvisionVerb {
       invocation: "kizuna-doorbell provision",
       summary: "Prints the SQL that prepares a PostgreSQL for the configured tables, or applies or checks it.",
       options: [
-        ConfigurationOption.option.required,
+        .value("config", "FILE", "the configuration, of which only the tables are read; --remove needs none"),
         .value(
           "database-url", "URL",
           "apply it to postgresql://user:password@host/database; env:NAME takes the address from a variable, where other users cannot see it"
@@ -20,32 +20,35 @@ enum ProvisionVerb {
 
   private static func run(_ arguments: Arguments) async throws -> ExitCode {
     let log = BenchVerb.log(arguments, otherwise: .warning)
-    let configuration = try ConfigurationOption.load(arguments, log: log)
-    let plan = ProvisionPlan(tables: configuration.tables)
-    let removes = arguments.flag("remove")
-    if removes, arguments.flag("check") { throw UsageError("--check and --remove do not go together; keep one") }
+    if arguments.flag("remove") { return try await remove(arguments, log) }
+    let plan = ProvisionPlan(tables: try GatewayConfiguration.loadTables(file: arguments.required("config")))
     guard let address = arguments.value("database-url") else {
       if arguments.flag("check") { throw UsageError("--check needs a database: --database-url URL") }
-      StandardStreams.print(removes ? removal : plan.script)
+      StandardStreams.print(plan.script)
       return .ok
     }
     let psql = try Psql(try database(address))
-    if removes {
-      _ = try await psql.run(removal)
-      StandardStreams.print("the server pack is removed")
-      return .ok
-    }
     guard arguments.flag("check") else {
-      for line in try await psql.run(plan.script) { StandardStreams.print(line) }
+      for line in try await psql.run(plan.script, log: log) { StandardStreams.print(line) }
       return .ok
     }
-    let differences = try await psql.run(plan.check)
+    let differences = try await psql.run(plan.check, log: log)
     for line in differences { StandardStreams.print(line) }
     if differences.isEmpty { StandardStreams.print("the database is as provisioned") }
     return differences.isEmpty ? .ok : .workLeft
   }
 
-  private static var removal: String { "begin;\n\n\(ServerPack.deprovision)\ncommit;\n" }
+  private static func remove(_ arguments: Arguments, _ log: HostLog) async throws -> ExitCode {
+    if arguments.flag("check") { throw UsageError("--check and --remove do not go together; keep one") }
+    let script = "begin;\n\n\(ServerPack.deprovision)\ncommit;\n"
+    guard let address = arguments.value("database-url") else {
+      StandardStreams.print(script)
+      return .ok
+    }
+    _ = try await Psql(try database(address)).run(script, log: log)
+    StandardStreams.print("the server pack is removed")
+    return .ok
+  }
 
   private static func database(_ address: String) throws -> DatabaseURL {
     var text = address

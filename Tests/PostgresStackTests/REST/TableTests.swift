@@ -190,6 +190,11 @@
           let answer = try await served.send(method, path, body, bearer: token, headers: headers)
           #expect((answer.status, answer.json["code"]) == (status, code), "\(method) \(path): \(answer.json)")
         }
+        // Named as the request names it, and not as the statement might.
+        for path in ["?nonsense=eq.1", "?select=nonsense", "?order=nonsense"] {
+          let answer = try await served.send("GET", Self.todos + path, bearer: token)
+          #expect(answer.json["message"] == "column todos.nonsense does not exist", "\(path)")
+        }
         for method in ["GET", "POST", "PATCH", "DELETE"] {
           let answer = try await served.send(method, Self.todos, method == "GET" ? nil : ["title": "x"])
           #expect((answer.status, answer.json["code"]) == (401, "42501"), "\(method): \(answer.json)")

@@ -58,6 +58,29 @@ struct DoorbellTests {
     }
   }
 
+  /// Whoever asks for deferred checks early has each statement counted at once; the room is rung in once all the same.
+  @Test func onceAlsoForChecksThatDoNotWait() async throws {
+    try await Self.with { pack in
+      try await pack.sql(
+        """
+        begin;
+        set constraints all immediate;
+        insert into public.todos (id, owner_id) values ('\(Name.row(1))', '\(Name.ann)');
+        update public.todos set title = 'x';
+        savepoint s; insert into public.notes values (1); rollback to s;
+        insert into public.notes values (2);
+        update public.todos set title = 'y';
+        commit;
+        """)
+      #expect(try await rings(pack) == [todos, notes])
+      // A session's next transaction rings again.
+      try await pack.sql(
+        "update public.todos set title = 'z'; begin; set constraints all immediate; update public.todos set n = 1; commit"
+      )
+      #expect(try await rings(pack) == [todos, todos])
+    }
+  }
+
   @Test func notForWhatChangedNothing() async throws {
     try await Self.with { pack in
       try await pack.sql("insert into public.todos (id, owner_id, title) values ('\(Name.row(1))', '\(Name.ann)', 'x')")
