@@ -159,7 +159,9 @@ struct RecordingReplay {
     try await explain(step, versions[connection] ?? .v1)
     let frame = try await client.frame()
     let received = Self.describe(frame, versions[connection] ?? .v1)
-    guard Self.withoutAge(expected) == Self.withoutAge(received) else { throw ReplayFailure("expected \(expected), received \(received)") }
+    guard Self.withoutAge(expected) == Self.withoutAge(received) else {
+      throw ReplayFailure("expected \(expected), received \(received)")
+    }
     // A reference is echoed as what it was: a text, a number or nothing.
     if let text = step["text"]?.stringValue, frame.opcode == .text {
       let (sent, got) = (Self.references(text), Self.references(String(decoding: frame.payload, as: UTF8.self)))
