@@ -63,9 +63,10 @@ struct Harvest {
     var count = try takeHeld()
     var hasHeld = count > 0
     while true {
-      let rows = try load(after: last)
-      for row in rows {
-        let row = try inItsGroup(row)
+      let loaded = try load(after: last)
+      let end = JournalOrder.end(loaded, wanted: Self.batch, place: place(of:))
+      let rows = try loaded[..<end].map { try inItsGroup($0) }
+      for row in JournalOrder.sorted(rows, place: place(of:)) {
         if row.table.isEmpty { continue }
         if replica.settings.tables[row.table] == nil {
           try replica.hold(row)
@@ -77,8 +78,7 @@ struct Harvest {
       if let newest = rows.last { last = newest.seq }
       count += rows.count
       if rows.count < Self.batch { break }
-      // Making a row again while the journal still holds changes of it would undo those: then go on to the end.
-      if let limit, count >= limit, !touched.values.contains(true), unsendable.isEmpty { break }
+      if let limit, count >= limit, try mayStop(after: last, count) { break }
     }
     if let pending { try append(pending) }
     try finish()
@@ -93,6 +93,26 @@ struct Harvest {
     if hasHeld { try replica.noteHeldWrites() }
   }
 
+  /// Making a row again while the journal still holds changes of it would undo those: then go on to the end.
+  private func mayStop(after last: Int64, _ count: Int) throws -> Bool {
+    guard unsendable.isEmpty else { return false }
+    let again = Set(touched.lazy.filter(\.value).map(\.key))
+    if again.isEmpty { return true }
+    // Looking at the rest each time must not become what takes longest.
+    let newest = try database.value("SELECT max(seq) FROM _kizunasync_capture")?.integer ?? 0
+    guard newest - last <= 10 * Int64(count) else { return false }
+    for table in Set(again.map(\.table)) {
+      let layout = try replica.layout(table)
+      var isChanged = false
+      try JournalAhead.forEachKey(replica, layout, from: last + 1) { _, _, key in
+        guard !isChanged, let pk = layout.pk(ofKey: key) else { return }
+        isChanged = again.contains(Replica.RowID(table: table, pk: pk))
+      }
+      if isChanged { return false }
+    }
+    return true
+  }
+
   /// Takes the rows first that were held while their tables were not configured: they are older than all others of these.
   /// - Returns: how many.
   private mutating func takeHeld() throws -> Int {
@@ -101,7 +121,7 @@ struct Harvest {
     var count = 0
     while true {
       let rows = try load("seq > ? AND seq < 0 ORDER BY seq LIMIT \(Self.batch)", .integer(last))
-      for row in rows where replica.layouts[row.table] != nil {
+      for row in JournalOrder.sorted(rows, place: place(of:)) where replica.layouts[row.table] != nil {
         try take(row)
         count += 1
       }
@@ -128,7 +148,12 @@ struct Harvest {
   }
 
   private func load(after seq: Int64) throws -> [JournalRow] {
-    try load("seq > ? ORDER BY seq LIMIT \(Self.batch)", .integer(seq))
+    try load("seq > ? ORDER BY seq LIMIT \(Self.batch + JournalOrder.reach)", .integer(seq))
+  }
+
+  private func place(of row: JournalRow) -> JournalOrder.Place? {
+    guard row.op != "m", let layout = replica.layouts[row.table] else { return nil }
+    return JournalOrder.Place(table: row.table, key: layout.key(of: row.op == "d" ? row.old : row.new))
   }
 
   func load(_ condition: String, _ argument: SQLiteValue) throws -> [JournalRow] {

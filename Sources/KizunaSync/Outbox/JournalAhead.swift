@@ -29,7 +29,7 @@ struct JournalAhead {
   }
 
   /// Calls `body` for the keys of each journal row, the old one first.
-  private static func forEachKey(
+  static func forEachKey(
     _ replica: Replica, _ layout: TableLayout, from seq: Int64, _ body: (Int64, _ isOld: Bool, [SQLiteValue]) -> Void
   ) throws {
     let slots = layout.keyPositions.map { layout.columns[$0].slot }

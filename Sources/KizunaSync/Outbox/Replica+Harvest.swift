@@ -1,8 +1,12 @@
+import Glibc
 import HostKit
 
 extension Replica {
   /// Journal rows a transaction of its own takes at most, so that the write lock is never held for long.
-  static let harvestBatch = 2000
+  static let harvestBatch = 500
+  /// Between two of them, in microseconds: who waits for the lock looks for it again and again, at first every few
+  /// milliseconds, and finds it free only if it stays so.
+  private static let harvestPause: UInt32 = 10_000
 
   /// Whether any process left journal rows that are not in the outbox yet and may go there.
   func isHarvestPending() throws -> Bool {
@@ -75,6 +79,7 @@ extension Replica {
         var harvest = Harvest(self, pending: nil)
         try harvest.run(limit: Self.harvestBatch)
       }
+      usleep(Self.harvestPause)
     }
   }
 

@@ -31,6 +31,10 @@ struct CaptureTriggers {
   var key: [String]
   /// The primary key's set and those of all other unique indexes.
   var uniqueSets: [UniqueSet]
+  /// What NOT NULL columns take for NULL under `OR REPLACE`: constants, as SQL.
+  var defaults: [String: String] = [:]
+  /// The name of the row id where it is no column: a row is displaced by its number too. Nil in tables without.
+  var rowID: String?
   /// The table cascades onto itself, directly or through others.
   var isSelfReferencing = false
   var refusesWrites = false
@@ -104,12 +108,34 @@ struct CaptureTriggers {
   }
 
   /// A row of the table that shares a unique value with NEW.
-  private var sharesUniqueValue: String {
-    let sets = uniqueSets.map { set in
-      SQL.chain(
-        set.map { "t.\(SQL.name($0.column)) COLLATE \(SQL.name($0.collation)) = NEW.\(SQL.name($0.column))" }, "AND")
+  private var sharesUniqueValue: String { "(" + SQL.chain(uniqueSets.map(sharesValue), "OR") + ")" }
+
+  private func sharesValue(_ set: UniqueSet) -> String {
+    let columns = set.map {
+      "t.\(SQL.name($0.column)) COLLATE \(SQL.name($0.collation)) = \(newValue($0.column))"
     }
-    return "(" + SQL.chain(sets.map { "(\($0))" }, "OR") + ")"
+    return "(" + SQL.chain(columns, "AND") + ")"
+  }
+
+  /// Whether rows displaced by a unique index went unseen, because the triggers were made before it.
+  /// - Parameter beforeInsert: the text of that trigger as it is in the database.
+  func isUnseenIndex(in beforeInsert: String) -> Bool {
+    uniqueSets.contains { !beforeInsert.contains(sharesValue($0)) }
+  }
+
+  private func newValue(_ column: String) -> String {
+    let value = "NEW.\(SQL.name(column))"
+    return defaults[column].map { "coalesce(\(value), \($0))" } ?? value
+  }
+
+  /// A row of the table that an insert or a change of the row id would displace. Apart from the unique values, because the
+  /// usual write names no row id, and one term of two is faster than either of two.
+  private var sharesRowID: String? {
+    rowID.map { "t.\($0) = NEW.\($0)" }
+  }
+
+  private func displaceable(_ condition: String) -> String {
+    sharesRowID.map { "(\(condition) OR \($0))" } ?? condition
   }
 
   private func keyIs(_ left: String, _ right: String) -> String {
@@ -189,10 +215,14 @@ struct CaptureTriggers {
   // refused is refused by the other trigger, whatever the usual one did before: the statement is undone.
 
   private var beforeInsert: Trigger {
-    trigger(
+    // Before an insert the row id is -1 where none was given.
+    let isNumbered = rowID.map {
+      " OR NEW.\($0) <> -1 AND EXISTS (SELECT 1 FROM \(name) t WHERE t.\($0) = NEW.\($0))"
+    }
+    return trigger(
       when: "before", "insert",
-      "(EXISTS (SELECT 1 FROM \(name) t WHERE \(sharesUniqueValue)) OR \(isUnusual)) AND \(active)",
-      note(sharesUniqueValue))
+      "(EXISTS (SELECT 1 FROM \(name) t WHERE \(sharesUniqueValue))\(isNumbered ?? "") OR \(isUnusual)) AND \(active)",
+      note(displaceable(sharesUniqueValue)))
   }
 
   private var afterPlainInsert: Trigger {
@@ -211,8 +241,10 @@ struct CaptureTriggers {
   }
 
   private var beforeUpdate: Trigger {
-    let other = "\(sharesUniqueValue) AND NOT \(keyIs("t", "OLD"))"
-    let displaces = "\(uniqueColumnChanged) AND EXISTS (SELECT 1 FROM \(name) t WHERE \(other))"
+    let other = "\(displaceable(sharesUniqueValue)) AND NOT \(keyIs("t", "OLD"))"
+    let isRenumbered = rowID.map { "NEW.\($0) <> OLD.\($0)" }
+    let changes = "(" + SQL.chain([uniqueColumnChanged] + [isRenumbered].compactMap(\.self), "OR") + ")"
+    let displaces = "\(changes) AND EXISTS (SELECT 1 FROM \(name) t WHERE \(other))"
     let condition = "((\(displaces)) OR \(isUnusual)) AND \(active)"
     guard isSelfReferencing else { return trigger(when: "before", "update", condition, note(other)) }
     // An update that displaces an ancestor of its own row would cascade onto the row itself, unseen by any trigger.
@@ -280,13 +312,15 @@ struct CaptureTriggers {
   }
 
   init(
-    table: String, columns: [Column], key: [String], uniqueSets: [UniqueSet], isSelfReferencing: Bool = false,
-    refusesWrites: Bool = false, refusesDeletes: Bool = false
+    table: String, columns: [Column], key: [String], uniqueSets: [UniqueSet], defaults: [String: String] = [:],
+    rowID: String? = nil, isSelfReferencing: Bool = false, refusesWrites: Bool = false, refusesDeletes: Bool = false
   ) {
     self.table = table
     self.columns = columns
     self.key = key
     self.uniqueSets = uniqueSets
+    self.defaults = defaults
+    self.rowID = rowID
     self.isSelfReferencing = isSelfReferencing
     self.refusesWrites = refusesWrites
     self.refusesDeletes = refusesDeletes

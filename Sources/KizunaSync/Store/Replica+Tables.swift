@@ -106,6 +106,7 @@ extension Replica {
   private func follow(_ table: String, _ config: KizunaSyncTableConfig, isMade: Bool) throws {
     let isGap = try !isMade && lacksTriggers(table)
     if isGap { try recogniseOwner(of: table) }
+    let isIndexNew = try !isMade && !isGap && hasUnseenIndex(table, config)
     // Triggers that name no column do not tell either what was renamed, and nothing was written meanwhile.
     let isBlind = try !isMade && journalledColumns(of: table) == nil && isDeclaredOtherwise(table)
     let change = try followColumns(table, config)
@@ -114,14 +115,18 @@ extension Replica {
     if !change.came.isEmpty { try journalUnseenCells(table, change.came) }
     try noteDeclaration(of: table)
     guard !change.isFirst else { return }
-    if isGap {
-      // Whoever replaced the table, or dropped its triggers, may have written to it unseen.
+    if isGap || isIndexNew {
+      // Whoever replaced the table, or dropped its triggers, may have written to it unseen; and what a unique index
+      // displaced is told by triggers that know it.
+      let cause =
+        isGap
+        ? "its triggers were gone: it was replaced, or they were dropped"
+        : "it has a new unique index, which may have displaced rows"
       log.warning(
         "store.writes_unseen",
         [
           "table": .string(table),
-          "reason":
-            "its triggers were gone: it was replaced, or they were dropped; its rows are read again from the server, and what differs is queued",
+          "reason": .string("\(cause); its rows are read again from the server, and what differs is queued"),
         ])
       // Of a table that was set aside it is not known which side is the older one.
       let keep: Rereads.Keep = try database.tablesSetAside()[table] == nil ? .changes : .rows

@@ -21,14 +21,35 @@ extension Replica {
   }
 
   private func put(_ wanted: [CaptureTriggers.Trigger], on table: String) throws {
-    let present = try presentTriggers(of: table)
-    for name in present.keys where !wanted.contains(where: { $0.name == name }) {
+    // What an app's trigger does must be journalled after the change that made it fire, and the newest fires first.
+    let isOlder = try hasNewerTriggers(table)
+    var present = try presentTriggers(of: table)
+    for name in present.keys where isOlder || !wanted.contains(where: { $0.name == name }) {
       try database.execute("DROP TRIGGER \(SQL.name(name))")
+      present[name] = nil
     }
     for trigger in wanted where present[trigger.name] != trigger.sql {
       if present[trigger.name] != nil { try database.execute("DROP TRIGGER \(SQL.name(trigger.name))") }
       try database.execute(trigger.sql)
     }
+  }
+
+  /// Whether a unique index was made since the triggers were, so that the rows it displaced went unseen.
+  func hasUnseenIndex(_ table: String, _ config: KizunaSyncTableConfig) throws -> Bool {
+    let present = try presentTriggers(of: table)
+    guard let beforeInsert = present[CaptureTriggers.namePrefix(table: table) + "before_insert"],
+      !beforeInsert.contains("refused:")
+    else { return false }
+    return try captureTriggers(table, config, columns: []).isUnseenIndex(in: beforeInsert)
+  }
+
+  private func hasNewerTriggers(_ table: String) throws -> Bool {
+    try database.exists(
+      """
+      SELECT 1 FROM sqlite_schema WHERE type = 'trigger' AND tbl_name = ?1 COLLATE NOCASE AND substr(name, 1, 12) <> ?2
+        AND rowid > (SELECT min(rowid) FROM sqlite_schema WHERE type = 'trigger' AND tbl_name = ?1 COLLATE NOCASE
+          AND substr(name, 1, 12) = ?2)
+      """, .text(table), .text(Schema.prefix))
   }
 
   /// The triggers that together see every write.
@@ -78,6 +99,7 @@ extension Replica {
   ) throws -> CaptureTriggers {
     CaptureTriggers(
       table: table, columns: columns, key: config.key, uniqueSets: try uniqueSets(table),
+      defaults: try constantDefaults(table), rowID: try rowIDName(table),
       isSelfReferencing: try cascadesOntoItself(table), refusesWrites: config.syncMode == .pullOnly,
       refusesDeletes: config.softDeleteColumn != nil)
   }
@@ -157,6 +179,25 @@ extension Replica {
       sets.append(primary.map { ($0, "BINARY") })
     }
     return sets
+  }
+
+  /// What NOT NULL columns take for NULL under `OR REPLACE`, where the declaration says so in a constant.
+  private func constantDefaults(_ table: String) throws -> [String: String] {
+    let declared = try database.map(
+      "SELECT name, dflt_value FROM pragma_table_xinfo(?) WHERE \"notnull\" AND dflt_value IS NOT NULL", [.text(table)]
+    ) { ($0.string(0), $0.string(1)) }
+    let constant = /[+-]?[0-9.]+([eE][+-]?[0-9]+)?|[xX]?'([^']|'')*'/
+    return Dictionary(declared.filter { $0.1.wholeMatch(of: constant) != nil }, uniquingKeysWith: { first, _ in first })
+  }
+
+  private func rowIDName(_ table: String) throws -> String? {
+    let hasNone = try database.exists(
+      "SELECT 1 FROM pragma_table_list(?) WHERE schema = 'main' AND wr = 1", .text(table))
+    if hasNone { return nil }
+    let columns = Set(
+      try database.map("SELECT name FROM pragma_table_xinfo(?)", [.text(table)]) { $0.string(0) }
+        .map { $0.lowercased() })
+    return ["_rowid_", "rowid", "oid"].first { !columns.contains($0) }
   }
 
   /// Whether a delete in the table can reach the table again through foreign keys that act.

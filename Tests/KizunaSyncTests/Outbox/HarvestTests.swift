@@ -76,6 +76,32 @@ import Testing
     #expect(try fixture.queue().count == count)
   }
 
+  /// Rows under keys that are spelled otherwise are made again at the end of each, unless more of them comes.
+  @Test func aLongBacklogOfOtherSpellingsIsTakenInShortTransactions() throws {
+    let fixture = try fixture()
+    let count = Int(Replica.harvestBatch) * 3
+    try fixture.sql(
+      "WITH RECURSIVE k(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM k WHERE i < \(count)) "
+        + "INSERT INTO todos(id, n) SELECT printf('0B6C0000-0000-4000-8000-%012d', i), i FROM k")
+    try fixture.replica.harvestBacklog()
+    let left = try fixture.replica.pendingJournalRows()
+    #expect(left > 0 && left <= Replica.harvestBatch)
+    try fixture.sql("UPDATE todos SET n = 0 WHERE id LIKE '0B6C%' AND n > \(count - 5)")
+    #expect(try fixture.queue().count == count + 5)
+    #expect(
+      try fixture.database.value("SELECT count(*) FROM todos WHERE id LIKE '0b6c%' AND id = lower(id)")
+        == .integer(Int64(count)))
+    // The first of them are changed by the last of these.
+    try fixture.sql(
+      "WITH RECURSIVE k(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM k WHERE i < \(count)) "
+        + "INSERT INTO todos(id, n) SELECT printf('1B6C0000-0000-4000-8000-%012d', i), i FROM k; "
+        + "DELETE FROM todos WHERE id = '1B6C0000-0000-4000-8000-000000000001'")
+    try fixture.replica.harvestBacklog()
+    #expect(try fixture.replica.pendingJournalRows() == 0)
+    #expect(try !fixture.database.exists("SELECT 1 FROM todos WHERE id LIKE '1b6c%0001'"))
+    #expect(try fixture.replica.brokenInvariants() == [])
+  }
+
   @Test func groupsTieTheWritesOfATransaction() throws {
     let fixture = try fixture()
     try fixture.sql(

@@ -11,6 +11,9 @@ import Testing
     var create: String
     var uniqueSets: [[String]]
     var isSelfReferencing = false
+    var defaults: [String: String] = [:]
+    /// Statements name row ids too.
+    var hasRowIDs = false
     var testDescription: String { name }
 
     static let all = [
@@ -26,6 +29,17 @@ import Testing
         name: "tree",
         create: "CREATE TABLE t(id TEXT PRIMARY KEY, slug TEXT UNIQUE, v, "
           + "parent TEXT REFERENCES t(id) ON DELETE CASCADE)", uniqueSets: [["id"], ["slug"]], isSelfReferencing: true),
+      Shape(
+        name: "default under or replace",
+        create: "CREATE TABLE t(id TEXT PRIMARY KEY, slug TEXT NOT NULL DEFAULT 's1', v, parent, UNIQUE (slug))",
+        uniqueSets: [["id"], ["slug"]], defaults: ["slug": "'s1'"]),
+      Shape(
+        name: "row ids", create: "CREATE TABLE t(id TEXT PRIMARY KEY, slug TEXT UNIQUE, v, parent)",
+        uniqueSets: [["id"], ["slug"]], hasRowIDs: true),
+      Shape(
+        name: "tree with row ids",
+        create: "CREATE TABLE t(id TEXT PRIMARY KEY, slug, v, parent TEXT REFERENCES t(id) ON DELETE CASCADE)",
+        uniqueSets: [["id"]], isSelfReferencing: true, hasRowIDs: true),
     ]
   }
 
@@ -55,7 +69,7 @@ import Testing
     for _ in 0..<50 {
       try database.execute("PRAGMA recursive_triggers = \(random.below(2))")
       try database.execute("PRAGMA foreign_keys = \(random.below(2))")
-      log.append(try step(database, &random, inTransaction: random.below(6) == 0))
+      log.append(try step(database, &random, shape, inTransaction: random.below(6) == 0))
       if let problem = try follow(database, &shadow, &last) {
         return "\(problem) after \(log.suffix(3).joined(separator: "; "))"
       }
@@ -80,22 +94,25 @@ import Testing
     try database.execute(shape.create)
     let triggers = CaptureTriggers(
       table: "t", columns: columns.enumerated().map { .init(name: $1, slot: $0) }, key: ["id"],
-      uniqueSets: shape.uniqueSets.map { $0.map { ($0, "BINARY") } }, isSelfReferencing: shape.isSelfReferencing)
+      uniqueSets: shape.uniqueSets.map { $0.map { ($0, "BINARY") } }, defaults: shape.defaults,
+      rowID: shape.hasRowIDs ? "_rowid_" : nil, isSelfReferencing: shape.isSelfReferencing)
     for trigger in triggers.triggers() { try database.execute(trigger.sql) }
     return database
   }
 
   /// One statement, or three in a transaction that may be rolled back. A constraint may refuse it.
-  private func step(_ database: Database, _ random: inout SeededRandom, inTransaction: Bool) throws -> String {
-    guard inTransaction else { return try statement(database, &random) }
+  private func step(
+    _ database: Database, _ random: inout SeededRandom, _ shape: Shape, inTransaction: Bool
+  ) throws -> String {
+    guard inTransaction else { return try statement(database, &random, shape) }
     try database.run("BEGIN")
-    let done = try (0..<3).map { _ in try statement(database, &random) }
+    let done = try (0..<3).map { _ in try statement(database, &random, shape) }
     let end = random.below(3) == 0 ? "ROLLBACK" : "COMMIT"
     try database.run(end)
     return "BEGIN; " + done.joined(separator: "; ") + "; " + end
   }
 
-  private func statement(_ database: Database, _ random: inout SeededRandom) throws -> String {
+  private func statement(_ database: Database, _ random: inout SeededRandom, _ shape: Shape) throws -> String {
     let ids: [SQLiteValue] = ["a", "b", "c", "d", "e", "f"]
     let slugs: [SQLiteValue] = ["s1", "s2", "s3", "s4", .null]
     func id() -> SQLiteValue { ids[random.below(ids.count)] }
@@ -104,7 +121,7 @@ import Testing
     let parent: SQLiteValue = random.below(2) == 0 ? .null : id()
     let row = [id(), slug(), v, parent]
     let (sql, arguments): (String, [SQLiteValue])
-    switch random.below(16) {
+    switch random.below(shape.hasRowIDs ? 20 : 16) {
     case 0: (sql, arguments) = ("INSERT INTO t VALUES (?, ?, ?, ?)", row)
     case 1, 2: (sql, arguments) = ("INSERT OR REPLACE INTO t VALUES (?, ?, ?, ?)", row)
     case 3: (sql, arguments) = ("INSERT OR IGNORE INTO t VALUES (?, ?, ?, ?)", row)
@@ -122,6 +139,19 @@ import Testing
     case 13: (sql, arguments) = ("DELETE FROM t WHERE id = ?", [id()])
     case 14:
       (sql, arguments) = random.below(4) == 0 ? ("DELETE FROM t", []) : ("UPDATE OR IGNORE t SET slug = ?", [slug()])
+    case 16, 17:
+      (sql, arguments) = (
+        "INSERT OR REPLACE INTO t(rowid, id, slug, v, parent) VALUES (?, ?, ?, ?, ?)",
+        [.integer(Int64(random.below(6)))] + row
+      )
+    case 18:
+      (sql, arguments) = (
+        "UPDATE OR REPLACE t SET rowid = ? WHERE id = ?", [.integer(Int64(random.below(6))), id()]
+      )
+    case 19:
+      (sql, arguments) = (
+        "UPDATE OR REPLACE t SET rowid = ?, id = ? WHERE id = ?", [.integer(Int64(random.below(6))), id(), id()]
+      )
     default:
       (sql, arguments) = (
         "INSERT OR REPLACE INTO t SELECT ?, ?, ?, NULL UNION ALL SELECT ?, ?, ?, NULL",

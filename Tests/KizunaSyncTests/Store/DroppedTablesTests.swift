@@ -120,6 +120,22 @@ import Testing
     }
   }
 
+  /// Its triggers do not know an index that was made after them, nor what it displaces.
+  @Test func aTableWithANewUniqueIndexIsReadAgain() async throws {
+    try await withSyncedFile { file in
+      try file.sql.run(
+        "CREATE UNIQUE INDEX own ON todos(title); INSERT OR REPLACE INTO todos(id, title) VALUES ('c', 'one')")
+      #expect(try file.rows() == ["b:two", "c:one"])
+      try await file.sync()
+      // The row is still on the server, and there is no place for it: that is told, and nothing is deleted.
+      let status = try KizunaSyncReplicaStatus.read(databasePath: file.path)
+      #expect(status.tablesToRead.isEmpty && status.parkedRows == 1)
+      try file.sql.run("DROP INDEX own; INSERT OR REPLACE INTO todos(id, title) VALUES ('d', 'two')")
+      try await file.sync()
+      #expect(try file.rows() == ["a:one", "b:two", "c:one", "d:two"])
+    }
+  }
+
   // MARK: While a client runs
 
   @Test func underARunningClientTheOthersGoOnAndItComesBack() async throws {
