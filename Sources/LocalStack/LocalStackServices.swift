@@ -40,6 +40,11 @@ public final class LocalStackServices: Sendable {
       }
     }
     self.directory = directory
+    if state.isUntouched {
+      let beginning = SyncServerState.beginning(at: wall())
+      state.replay(beginning)
+      try directory?.append(["s": .array(beginning.map(\.json))])
+    }
     state.maintain(now: wall())
     let secret = try Self.secret(configuration, directory)
     tokens = StackTokens(secret: secret, issuedAt: wall() / 1000)

@@ -68,6 +68,11 @@
             "realtime.no_announcements",
             ["reason": "realtime.messages has no trigger that announces its rows, so nothing rings"])
         }
+        if try await preparation.hidesMessages() {
+          log.warning(
+            "realtime.messages_hidden",
+            ["reason": "row policies hide realtime.messages from this role, so nothing rings; ALTER ROLE … BYPASSRLS"])
+        }
       } catch let error as PostgresError {
         throw error.isConnectionLost
           ? PostgresStackError.unreachable(error.message) : PostgresStackError.preparation(error)

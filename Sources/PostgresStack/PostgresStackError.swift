@@ -31,7 +31,8 @@
           + "that come with it, and in packages of their own on some systems (postgresql-contrib)."
       case .preparation(let error):
         "The database could not be prepared (SQLSTATE \(error.code): \(error.message)); the user of the URL must be a "
-          + "superuser, or the database prepared already and --no-scaffolding given."
+          + "superuser, or have the right in a database that is prepared already, with --no-scaffolding; without --user, and "
+          + "with --jwt-secret, it needs fewer rights."
       case .unreachable(let reason): "The database cannot be used: \(reason)"
       }
     }

@@ -58,6 +58,14 @@
         forbidden: names.filter { !$0.isAbsent }.map(\.name))
     }
 
+    /// Whether row-level security hides rows of `realtime.messages` from this session, so that it cannot pass them on.
+    func hidesMessages() async throws(PostgresError) -> Bool {
+      let rows = try await connection.run(
+        PostgresStatement(
+          "SELECT row_security_active(c.oid) FROM (SELECT to_regclass('realtime.messages') AS oid) AS c"))
+      return rows.text(0, 0) == "t"
+    }
+
     /// Whether rows of `realtime.messages` are announced.
     func announcesMessages() async throws(PostgresError) -> Bool { try await found() == .ours }
 

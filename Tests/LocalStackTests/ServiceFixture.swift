@@ -29,11 +29,12 @@ struct ServiceFixture {
   static let email = "ada@example.com"
   static let password = "correct horse"
 
-  let clock = WallClock()
+  let clock: WallClock
   let services: LocalStackServices
   let router: StackRouter
 
-  init(directory: String? = nil, requiresAPIKey: Bool = true) throws {
+  init(directory: String? = nil, requiresAPIKey: Bool = true, clock: WallClock = WallClock()) throws {
+    self.clock = clock
     services = try LocalStackServices(
       LocalStackConfiguration(
         tables: ["todos": SyncTable(bucketColumn: "owner_id", includesKeyColumns: true)],

@@ -36,6 +36,13 @@
         await #expect(throws: error) { try await Self.start(database, user: login) }
         try await database.run("grant anon to \(login)")
         try await Self.start(database, user: login)
+        // It serves, and is told that it sees no message to pass on.
+        let preparation = Preparation(connection: PostgresConnection(try PostgresAddress(database.url(user: login))))
+        #expect(try await preparation.hidesMessages())
+        await preparation.connection.close()
+        let owner = Preparation(connection: PostgresConnection(try PostgresAddress(database.url())))
+        #expect(try await !owner.hidesMessages())
+        await owner.connection.close()
         try await database.run("drop role \(login)")
       }
     }

@@ -25,7 +25,10 @@ extension SyncServerState {
     }
     let scopes = try scopes(of: request)
     let checkpoint = request.cursor.checkpoint
-    if checkpoint > 0, checkpoint < reapHorizon { return signal("CHECKPOINT_EXPIRED", cursor: request.cursorText) }
+    // One that this server has not reached is of another, or of this one before it was put back.
+    if checkpoint > 0 && checkpoint < reapHorizon || max(checkpoint, request.cursor.highWater) > horizon {
+      return signal("CHECKPOINT_EXPIRED", cursor: request.cursorText)
+    }
 
     var page = PullPage(cursor: request.cursor, limit: request.limit, maximumScan: configuration.maxPullScan)
     var stream = PullStream(scopes: scopes, tables: tables, cursor: request.cursor)

@@ -93,6 +93,17 @@ public struct SyncServerState: Sendable {
     for change in changes { _ = replace(change) }
   }
 
+  /// Whether nothing has happened yet, not even the choice of a first seq.
+  public var isUntouched: Bool { nextSeq == 1 && reapHorizon == 0 }
+
+  /// What makes an untouched state count on from a time, so that cursors of an earlier server are expired and not ahead.
+  ///
+  /// - Parameter milliseconds: since 1970; no server draws more than a thousand seqs in each.
+  public static func beginning(at milliseconds: Int64) -> [StateChange] {
+    let last = max(milliseconds, 0) * 1000
+    return [.nextSeq(last + 1), .reapHorizon(last)]
+  }
+
   mutating func drawSeq() -> Int64 {
     let seq = nextSeq
     make(.nextSeq(seq + 1))

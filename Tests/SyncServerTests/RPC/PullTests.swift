@@ -34,10 +34,13 @@ import Testing
     #expect((page.rows, page.cursor, page.hasMore) == ([], "1", false))
   }
 
-  @Test func theCursorNeverGoesBack() {
+  /// An answer to a cursor that this server cannot have given would keep its owner there for ever.
+  @Test func aCursorAheadOfTheServerIsNotAnsweredWithAnEmptyPage() {
     var server = F()
-    #expect(server.pull("7").cursor == "7")
-    #expect(server.pull("3:7").cursor == "7")
+    for cursor in ["7", "3:7"] {
+      let page = server.pull(cursor)
+      #expect((page.signal, page.cursor, page.hasMore) == ("CHECKPOINT_EXPIRED", cursor, false))
+    }
   }
 
   @Test func theStartIsCarriedThroughAllPages() throws {
@@ -154,6 +157,12 @@ import Testing
     let expired = server.pull("2")
     #expect((expired.signal, expired.cursor, expired.rows) == ("CHECKPOINT_EXPIRED", "2", []))
     #expect(server.pull("2:3").signal == "CHECKPOINT_EXPIRED", "the start decides")
+    // What this server has not reached is of another one.
+    let horizon = server.state.horizon
+    #expect(server.pull("\(horizon)").signal == nil)
+    for cursor in ["\(horizon + 1)", "0:\(horizon + 1)", "\(horizon + 1):\(horizon)"] {
+      #expect(server.pull(cursor).signal == "CHECKPOINT_EXPIRED", "\(cursor)")
+    }
     for cursor in ["0", "0:1", "3", "3:3"] { #expect(server.pull(cursor).signal == nil) }
   }
 
