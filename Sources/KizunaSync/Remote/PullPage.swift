@@ -96,7 +96,8 @@ struct PullPage {
       case "cursor": cursor = try value.readValue().stringValue
       case "has_more": hasMore = try value.readValue().boolValue
       case "signal": signal = try value.readValue()
-      case "conflicts": conflicts = try value.readValue()
+      // The value that lost is only shown.
+      case "conflicts": conflicts = try value.readValue(leavingOutDownTo: 2)
       case "rows": rows = try Self.arrayRange(&value)
       case "tombstones": tombstones = try Self.arrayRange(&value)
       default: try value.skipValue()

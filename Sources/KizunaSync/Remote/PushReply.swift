@@ -21,7 +21,14 @@ enum PushReply: Equatable {
 
   /// - Throws: `RemoteFailure` with one of the codes that say the server broke the contract.
   init(parsing body: [UInt8], answering entries: [OutboxEntry]) throws {
-    guard let reply = try? JSONValue(parsing: body), let members = reply.objectValue else {
+    // Down to the columns of a server row: a verdict holds whatever else the row does, and the pull brings what is left out.
+    let reply = try? body.withUnsafeBytes { buffer in
+      var cursor = JSONCursor(buffer)
+      let value = try cursor.readValue(leavingOutDownTo: 4)
+      try cursor.expectEnd()
+      return value
+    }
+    guard let members = reply?.objectValue else {
       throw RemoteFailure.notJSON(function: "push")
     }
     let arms = ["verdicts", "batch", "signal"].filter { members[$0].map { !$0.isNull } ?? false }

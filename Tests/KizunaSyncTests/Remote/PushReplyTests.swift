@@ -28,6 +28,28 @@ import Testing
         ]))
   }
 
+  /// A column of a row that no value can hold must not keep the queue waiting for ever.
+  @Test func aRowThatCannotBeHeldCostsOnlyTheColumn() throws {
+    let deep = String(repeating: "[", count: 2_000) + String(repeating: "]", count: 2_000)
+    for value in [deep, #"{"\u00e9":1,"e\u0301":2}"#] {
+      let reply = try PushReply(
+        parsing: Array(
+          #"""
+          {"verdicts":[{"mutation_id":"m1","verdict":"applied","server_row":{"id":"a","meta":\#(value),"n":1}},
+          {"mutation_id":"m2","verdict":"rejected","reason":"CONSTRAINT","server_row":{"meta":\#(value)}}]}
+          """#.utf8), answering: entries)
+      #expect(
+        reply
+          == .verdicts([
+            .init(mutationID: "m1", reason: nil, serverRow: ["id": "a", "n": 1]),
+            .init(mutationID: "m2", reason: "CONSTRAINT", serverRow: [:]),
+          ]))
+    }
+    #expect(throws: RemoteFailure.self) {
+      try PushReply(parsing: Array(#"{"verdicts":[{"mutation_id":"m1","more":[\#(deep)}"#.utf8), answering: entries)
+    }
+  }
+
   @Test func abortsAndSignalsAreRead() throws {
     let abort =
       #"{"batch":{"outcome":"aborted","offender_mutation_id":"m2","reason":"CONSTRAINT","server_row":{"a":1}}}"#
