@@ -31,7 +31,7 @@ public final class LocalStackServices: Sendable {
     self.thread = thread
 
     var state = SyncServerState(
-      configuration: SyncServerConfiguration(tables: configuration.tables), firstSeq: 1)
+      configuration: SyncServerConfiguration(tables: configuration.tables, expiresCursorsAhead: true), firstSeq: 1)
     var authState = AuthState()
     var directory: StateDirectory?
     if let path = configuration.directory {

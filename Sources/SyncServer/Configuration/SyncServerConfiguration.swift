@@ -15,11 +15,14 @@ public struct SyncServerConfiguration: Sendable, Hashable {
   /// The page size of a pull that names none.
   public var defaultPageLimit: Int
   public var maxBucketEntries: Int
+  /// Whether cursors that this server has not reached expire. They are of another server, or of this one before it was put
+  /// back, and nothing would reach their owners until it has. The protocol lets them be (Kizuna wire contract §4.4).
+  public var expiresCursorsAhead: Bool
 
   public init(
     tables: [String: SyncTable], maxPullScan: Int = 5000, maxBatchSize: Int? = 500, requireAtomic: Bool = false,
     hlcMaxSkewMilliseconds: Int64 = 5000, tombstoneTTLDays: Int = 30, clientTTLDays: Int = 90,
-    defaultPageLimit: Int = 500, maxBucketEntries: Int = 64
+    defaultPageLimit: Int = 500, maxBucketEntries: Int = 64, expiresCursorsAhead: Bool = false
   ) {
     self.tables = tables
     self.maxPullScan = maxPullScan
@@ -30,6 +33,7 @@ public struct SyncServerConfiguration: Sendable, Hashable {
     self.clientTTLDays = clientTTLDays
     self.defaultPageLimit = defaultPageLimit
     self.maxBucketEntries = maxBucketEntries
+    self.expiresCursorsAhead = expiresCursorsAhead
   }
 
   /// Whether a client of this version must reset before it may sync these tables (Kizuna wire contract §4.3 step 3).

@@ -25,8 +25,8 @@ extension SyncServerState {
     }
     let scopes = try scopes(of: request)
     let checkpoint = request.cursor.checkpoint
-    // One that this server has not reached is of another, or of this one before it was put back.
-    if checkpoint > 0 && checkpoint < reapHorizon || max(checkpoint, request.cursor.highWater) > horizon {
+    let isAhead = configuration.expiresCursorsAhead && max(checkpoint, request.cursor.highWater) > horizon
+    if checkpoint > 0 && checkpoint < reapHorizon || isAhead {
       return signal("CHECKPOINT_EXPIRED", cursor: request.cursorText)
     }
 
