@@ -4,7 +4,7 @@ import PhoenixChannels
 
 /// What a gateway needs to know: the server, the database, the tables, and who is signed in.
 ///
-/// Usually read from a file (``load(file:)``); everything can be set in code too.
+/// Usually read from a file (``load(file:secrets:)``); everything can be set in code too.
 public struct GatewayConfiguration: Sendable {
   /// Who is signed in, and how.
   public enum Session: Sendable, Hashable {
