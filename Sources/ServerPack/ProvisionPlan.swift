@@ -14,7 +14,7 @@ public struct ProvisionPlan: Sendable, Hashable {
   /// be synced it fails with SQLSTATE ``refusal`` and one line for every reason, and nothing is changed.
   public var script: String {
     """
-    begin;
+    begin isolation level read committed;
 
     \(ServerPack.migration)
     -- ── Tables of this configuration ───────────────────────────────────────────────────────────────────────────────────

@@ -37,7 +37,8 @@ import Testing
     try await Scratch.with { scratch in
       let file = try Self.configuration(scratch)
       let ending = try await Binaries.doorbell("provision", "--config", file)
-      #expect(ending.code == 0 && ending.output.first == "begin;" && ending.output.last { !$0.isEmpty } == "commit;")
+      #expect(ending.code == 0 && ending.output.first == "begin isolation level read committed;")
+      #expect(ending.output.last { !$0.isEmpty } == "commit;")
       #expect(ending.output.contains { $0.contains(#"select kizunasync.provision('[{"bucket":"owner_id""#) })
       // Nothing but the tables is looked at, and no secret is read.
       let bare = try scratch.write(
@@ -96,6 +97,35 @@ import Testing
       #expect(try await provision("--remove").code == 0)
       #expect(
         try await database.run("select to_regnamespace('kizunasync') is null, count(*) from public.todos") == ["t|3"])
+    }
+  }
+
+  /// What it began must not be done later, when nobody waits for it any more.
+  @Test(.enabled(if: PostgresInstallation.isPresent, Comment(rawValue: PostgresInstallation.absence)))
+  func stoppedItLeavesNobodyAtWork() async throws {
+    try await Self.withDatabase { database, scratch in
+      let file = try Self.configuration(scratch)
+      try await database.run(Self.table + "; alter table public.todos enable row level security")
+      let base = ["provision", "--config", file, "--database-url", database.url()]
+      let applied = await (try ChildProcess(executable: Binaries.doorbell, arguments: base)).ending()
+      try #require(applied.code == 0, "\(applied.errors)")
+      let writer = try database.session()
+      _ = try await writer.run("begin; lock table public.todos in row exclusive mode")
+      let removing = try ChildProcess(executable: Binaries.doorbell, arguments: base + ["--remove"])
+      let waiting = "select count(*) from pg_stat_activity where application_name = 'kizuna-doorbell provision'"
+      try await eventually("the wait for the lock") {
+        try await database.run(waiting + " and wait_event_type = 'Lock' and datname = current_database()") == ["1"]
+      }
+      removing.send(signal: SIGTERM)
+      let ending = await removing.ending()
+      #expect(
+        ending.code == ExitCode.interrupted.rawValue && ending.errors.contains { $0.contains("nothing was changed") })
+      _ = try await writer.run("rollback")
+      await writer.end()
+      try await eventually("its end") {
+        try await database.run(waiting + " and datname = current_database()") == ["0"]
+      }
+      #expect(try await database.run("select to_regnamespace('kizunasync') is not null") == ["t"])
     }
   }
 

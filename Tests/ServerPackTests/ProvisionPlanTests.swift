@@ -15,7 +15,7 @@ import Testing
       "b": TableDeclaration(bucket: .column("team", value: "x"), key: ["id", "n"], conflictMode: .hlc),
       "a": TableDeclaration(syncMode: .pullOnly),
     ])
-    #expect(plan.script.hasPrefix("begin;\n"))
+    #expect(plan.script.hasPrefix("begin isolation level read committed;\n"))
     #expect(plan.script.hasSuffix("commit;\n"))
     #expect(plan.script.contains(ServerPack.migration))
     #expect(

@@ -96,15 +96,27 @@ create table if not exists kizunasync.horizon (
   -- The highest seq among the tombstones that are gone. Never lowered.
   reaped bigint not null default 0
 );
-alter table kizunasync.horizon
-  -- What is added to a seq before a client sees it. A log that was made anew, or that was put back to an earlier state,
-  -- gets another base than it had: higher than every seq that clients have seen, so that their cursors are known to be
-  -- none of this log, and low enough for everything that keeps whole numbers exactly.
-  add column if not exists base bigint not null default 0,
-  -- The highest seq among the entries that are gone for another reason.
-  add column if not exists highest bigint not null default 0,
-  -- Where the log stands, see place().
-  add column if not exists place text;
+-- Of an earlier release. Here and below: what is there already is not even asked for, because that takes locks which the
+-- app's transactions wait for, or which wait for them.
+do $$
+begin
+  if (
+    select pg_catalog.count(*) from pg_catalog.pg_attribute as a
+    where a.attrelid = 'kizunasync.horizon'::pg_catalog.regclass and a.attname in ('base', 'highest', 'place')
+      and not a.attisdropped
+  ) < 3 then
+    alter table kizunasync.horizon
+      -- What is added to a seq before a client sees it. A log that was made anew, or that was put back to an earlier
+      -- state, gets another base than it had: higher than every seq that clients have seen, so that their cursors are
+      -- known to be none of this log, and low enough for everything that keeps whole numbers exactly.
+      add column if not exists base bigint not null default 0,
+      -- The highest seq among the entries that are gone for another reason.
+      add column if not exists highest bigint not null default 0,
+      -- Where the log stands, see place().
+      add column if not exists place text;
+  end if;
+end
+$$;
 
 -- One row: which release of the pack this is, and a digest of its functions.
 create table if not exists kizunasync.installation (
@@ -137,13 +149,6 @@ create table if not exists kizunasync.changes (
   bucket text collate "C",
   deleted_at timestamptz
 );
--- For the horizon. Upside down, so that nothing reads a page by it, past the entries of other buckets.
-create unique index if not exists changes_newest on kizunasync.changes ((- seq));
-create unique index if not exists changes_row on kizunasync.changes (table_name, pk) where deleted_at is null;
-create unique index if not exists changes_tombstone on kizunasync.changes (table_name, pk, bucket) nulls not distinct
-where deleted_at is not null;
-create index if not exists changes_feed on kizunasync.changes (table_name, bucket, seq);
-create index if not exists changes_age on kizunasync.changes (table_name, deleted_at) where deleted_at is not null;
 
 -- What the running transactions have changed, in order. Nothing here outlives its transaction, so nobody else ever sees
 -- a row of it, and a crash may empty it.
@@ -156,7 +161,6 @@ create unlogged table if not exists kizunasync.uncommitted (
   -- `row`: now stands in this bucket; `left`: moved out of it; `gone`: deleted from it.
   what text not null check (what in ('row', 'left', 'gone'))
 ) with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000);
-create index if not exists uncommitted_row on kizunasync.uncommitted (tx, table_name, pk, n);
 
 -- One row for each running transaction that has changed something; its deferred trigger gives out the seqs.
 create unlogged table if not exists kizunasync.commits (
@@ -181,7 +185,6 @@ create table if not exists kizunasync.verdicts (
   shows_row boolean not null default false,
   decided_at timestamptz not null default pg_catalog.now()
 );
-create index if not exists verdicts_age on kizunasync.verdicts (decided_at);
 
 -- Of tables in mode hlc: the clock reading each column was last written with by push.
 create table if not exists kizunasync.clocks (
@@ -205,7 +208,6 @@ create table if not exists kizunasync.overwrites (
   winner_seq bigint,
   conflict_mode text not null
 );
-create index if not exists overwrites_row on kizunasync.overwrites (table_name, pk, winner_seq);
 
 create table if not exists kizunasync.clients (
   client_id uuid primary key,
@@ -215,7 +217,40 @@ create table if not exists kizunasync.clients (
   schema_version integer,
   last_seen timestamptz not null default pg_catalog.now()
 );
-create index if not exists clients_user on kizunasync.clients (user_id, last_seen);
+
+do $$
+begin
+  -- For the horizon. Upside down, so that nothing reads a page by it, past the entries of other buckets.
+  if pg_catalog.to_regclass('kizunasync.changes_newest') is null then
+    create unique index changes_newest on kizunasync.changes ((- seq));
+  end if;
+  if pg_catalog.to_regclass('kizunasync.changes_row') is null then
+    create unique index changes_row on kizunasync.changes (table_name, pk) where deleted_at is null;
+  end if;
+  if pg_catalog.to_regclass('kizunasync.changes_tombstone') is null then
+    create unique index changes_tombstone on kizunasync.changes (table_name, pk, bucket) nulls not distinct
+    where deleted_at is not null;
+  end if;
+  if pg_catalog.to_regclass('kizunasync.changes_feed') is null then
+    create index changes_feed on kizunasync.changes (table_name, bucket, seq);
+  end if;
+  if pg_catalog.to_regclass('kizunasync.changes_age') is null then
+    create index changes_age on kizunasync.changes (table_name, deleted_at) where deleted_at is not null;
+  end if;
+  if pg_catalog.to_regclass('kizunasync.uncommitted_row') is null then
+    create index uncommitted_row on kizunasync.uncommitted (tx, table_name, pk, n);
+  end if;
+  if pg_catalog.to_regclass('kizunasync.verdicts_age') is null then
+    create index verdicts_age on kizunasync.verdicts (decided_at);
+  end if;
+  if pg_catalog.to_regclass('kizunasync.overwrites_row') is null then
+    create index overwrites_row on kizunasync.overwrites (table_name, pk, winner_seq);
+  end if;
+  if pg_catalog.to_regclass('kizunasync.clients_user') is null then
+    create index clients_user on kizunasync.clients (user_id, last_seen);
+  end if;
+end
+$$;
 
 -- What somebody has taken away of them.
 do $$
@@ -631,6 +666,13 @@ set intervalstyle = 'postgres'
 set bytea_output = 'hex'
 as $$
 begin
+  -- A dump that is restored without owners gives these to whoever restores it, and no policy binds a superuser.
+  if current_user <> 'kizunasync_rows' or exists (
+    select from pg_catalog.pg_roles as r where r.rolname = current_user and (r.rolsuper or r.rolbypassrls))
+  then
+    raise exception 'no rows: what reads and writes them does not run as kizunasync_rows under row-level security'
+      using hint = 'Provision again.';
+  end if;
   if query is not null then return query execute query using pks; end if;
 end
 $$;
@@ -645,6 +687,13 @@ as $$
 declare
   written bigint;
 begin
+  -- A dump that is restored without owners gives these to whoever restores it, and no policy binds a superuser.
+  if current_user <> 'kizunasync_rows' or exists (
+    select from pg_catalog.pg_roles as r where r.rolname = current_user and (r.rolsuper or r.rolbypassrls))
+  then
+    raise exception 'no rows: what reads and writes them does not run as kizunasync_rows under row-level security'
+      using hint = 'Provision again.';
+  end if;
   execute statement using cells, pk;
   get diagnostics written = row_count;
   return written;
@@ -1871,6 +1920,27 @@ as $$
     or t.tgname in ('kizunasync_insert', 'kizunasync_update', 'kizunasync_delete', 'kizunasync_truncate'))
 $$;
 
+-- Keeps writers of a table away until the end of the transaction. Only for a short while does it wait at a time, since new
+-- writers wait behind it, and less than it takes until a deadlock is noticed, so that it is never the app that is ended.
+create or replace function kizunasync.keep_writers_away(table_name text) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set lock_timeout = '700ms'
+as $$
+begin
+  for attempt in 1..15 loop
+    begin
+      execute format('lock table public.%I in share row exclusive mode', table_name);
+      return;
+    exception
+      when lock_not_available or deadlock_detected then null;
+    end;
+  end loop;
+  raise exception 'table % is being written to all the time, or by a transaction that does not end', table_name
+    using errcode = 'lock_not_available', hint = 'Nothing was changed. Provision again when it is.';
+end
+$$;
+
 -- Syncs a table, or changes how: what is null stays as it is, or takes the default. Rows that stand already are entered
 -- into the log. Raises one exception that names every reason against it; changes nothing when nothing is to change.
 create or replace function kizunasync.sync_table(
@@ -1897,17 +1967,20 @@ begin
   if cardinality(wrong) > 0 then
     raise exception '%', array_to_string(wrong, e'\n');
   end if;
-  -- No writer is at work between the look at the rows and the triggers.
-  execute format('lock table public.%I in share row exclusive mode', table_name);
-  key_columns := array(
-    select a.attname::text
-    from pg_index as i cross join lateral unnest(i.indkey::smallint[]) with ordinality as k (number, place)
-    join pg_attribute as a on a.attrelid = i.indrelid and a.attnum = k.number
-    where i.indrelid = to_regclass(format('public.%I', table_name)) and i.indisprimary and k.place <= i.indnkeyatts
-    order by k.place);
-  select * into before from kizunasync.tables as t where t.table_name = table_name;
-  is_new := not found or before.key_columns <> key_columns or before.bucket_column is distinct from bucket_column
-    or not kizunasync.has_triggers(table_name);
+  for look in 1..2 loop
+    key_columns := array(
+      select a.attname::text
+      from pg_index as i cross join lateral unnest(i.indkey::smallint[]) with ordinality as k (number, place)
+      join pg_attribute as a on a.attrelid = i.indrelid and a.attnum = k.number
+      where i.indrelid = to_regclass(format('public.%I', table_name)) and i.indisprimary and k.place <= i.indnkeyatts
+      order by k.place);
+    select * into before from kizunasync.tables as t where t.table_name = table_name;
+    is_new := not found or before.key_columns <> key_columns or before.bucket_column is distinct from bucket_column
+      or not kizunasync.has_triggers(table_name);
+    exit when not is_new or look = 2;
+    -- No writer is at work between the look at the rows and the triggers.
+    perform kizunasync.keep_writers_away(table_name);
+  end loop;
 
   insert into kizunasync.tables as t (table_name, key_columns, bucket_column, sync_mode, conflict_mode,
     conflict_journal, min_schema_version, register_clients, tombstone_ttl_days)
@@ -1969,7 +2042,28 @@ begin
 end
 $$;
 
--- Stops syncing a table and forgets what was kept for it.
+-- Enters all rows of a table anew, after changes that its triggers did not see: made while they were disabled, under
+-- session_replication_role, or while the table had another name.
+create or replace function kizunasync.resync_table(table_name text) returns text
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_variable
+declare
+  known kizunasync.tables;
+begin
+  select * into known from kizunasync.tables as t where t.table_name = table_name;
+  if not found then
+    raise exception 'table % is not synced', table_name using hint = 'kizunasync.sync_table does that.';
+  end if;
+  perform kizunasync.keep_writers_away(table_name);
+  execute format('drop trigger if exists kizunasync_insert on public.%I', table_name);
+  return kizunasync.sync_table(table_name, bucket_column => known.bucket_column);
+end
+$$;
+
+-- Stops syncing a table and forgets what was kept for it. Should it be synced again, nobody knows what was deleted
+-- meanwhile: only a sweep of the clients finds that.
 create or replace function kizunasync.unsync_table(table_name text) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp

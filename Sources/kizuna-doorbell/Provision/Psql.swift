@@ -32,12 +32,21 @@ struct Psql {
       ],
       // Nothing the address says may be seen by other users, as arguments are.
       environment: ["PGAPPNAME": "kizuna-doorbell provision"].merging(database.environment) { $1 })
+    // Left alone it would do its work later, when nobody expects it any more.
+    let isStopped = Locked(false)
+    ProcessSignals.shared.onStop {
+      isStopped.withLock { $0 = true }
+      process.send(signal: SIGINT)
+    }
     let ending = await withTaskCancellationHandler {
       await process.ending()
     } onCancel: {
       process.send(signal: SIGINT)
     }
     try Task.checkCancellation()
+    if ending.code != 0, isStopped.withLock({ $0 }) {
+      throw CommandFailure(.interrupted, "stopped; nothing was changed")
+    }
     for message in ServerMessage.all(in: ending.errors) where !message.isError {
       log.warning("provision.server_warning", ["text": .string(message.text)])
     }

@@ -32,6 +32,43 @@ struct ProvisionTests {
     }
   }
 
+  /// The app's transactions neither wait for it nor are waited for, whatever they have written.
+  @Test func appliedAgainItStandsInNobodysWay() async throws {
+    try await Self.with { database in
+      try await database.run(PackDatabase.todos + Self.rows)
+      try await database.run(Self.plan.script)
+      let writer = try database.session()
+      _ = try await writer.run("begin; update public.todos set title = 'x'; set constraints all immediate")
+      #expect(
+        try await database.run("set lock_timeout = '10s'; " + Self.plan.script) == ["todos: unchanged"])
+      _ = try await writer.run("commit")
+      #expect(try await database.run("select title from public.todos") == ["x"])
+      await writer.end()
+    }
+  }
+
+  /// What the triggers did not see.
+  @Test func aTableIsEnteredAnew() async throws {
+    try await PackDatabase.withTodos { pack in
+      try await pack.sql(
+        "insert into public.todos (id, owner_id) values ('\(Name.row(1))', '\(Name.ann)'), ('\(Name.row(2))', '\(Name.ann)')"
+      )
+      let cursor = try #require(try await pack.pull(Name.ann)["cursor"]?.stringValue)
+      try await pack.sql(
+        """
+        set session_replication_role = replica;
+        insert into public.todos (id, owner_id) values ('\(Name.row(3))', '\(Name.ann)');
+        delete from public.todos where id = '\(Name.row(1))';
+        """)
+      #expect(try await pack.pull(Name.ann, cursor)["rows"] == [])
+      #expect(try await pack.sql("select kizunasync.resync_table('todos')") == ["synced, 3 rows entered"])
+      let page = try await pack.pull(Name.ann, cursor)
+      #expect(page["rows"]?.arrayValue?.compactMap { $0["pk"]?.stringValue } == [Name.row(2), Name.row(3)])
+      #expect(page["tombstones"]?.arrayValue?.compactMap { $0["pk"]?.stringValue } == [Name.row(1)])
+      #expect(try await pack.sql("select kizunasync.has_triggers('todos')") == ["t"])
+    }
+  }
+
   @Test func deprovisionLeavesNothing() async throws {
     try await Self.with { database in
       try await database.run(PackDatabase.todos + Self.rows)

@@ -32,6 +32,30 @@ struct SecurityTests {
     }
   }
 
+  /// As a dump leaves it that was restored without owners, and a role that goes past the policies.
+  @Test(arguments: ["postgres", "kizunasync_rows"])
+  func withoutThePoliciesNoRowIsGivenOutNorWritten(owner: String) async throws {
+    try await Self.with { pack in
+      // Roles are the cluster's, where other tests run: this is undone with its transaction.
+      let change =
+        owner == "postgres"
+        ? "alter function kizunasync.read_rows owner to postgres; alter function kizunasync.write_row owner to postgres;"
+        : "alter role kizunasync_rows bypassrls;"
+      let pull: JSONValue = [
+        "buckets": [["table": "todos", "params": ["owner_id": .string(Name.bob)]]], "cursor": "0", "schema_version": 1,
+      ]
+      let push = PackDatabase.request([mutation("update", 2, ["title": "stolen"])])
+      for (function, request) in [("pull", pull), ("push", push)] {
+        let call = PackDatabase.callText(function, request, as: Name.ann)
+          .replacing("begin;", with: "begin; \(change)").replacing("commit;", with: "rollback;")
+        let failure = await #expect(throws: SQLFailure.self) { try await pack.sql(call) }
+        #expect(failure?.lines.contains { $0.contains("does not run as kizunasync_rows") } == true, "\(function)")
+      }
+      let titles = try await pack.sql("select title from public.todos where id = '\(Name.row(2))'")
+      #expect(titles == ["theirs"])
+    }
+  }
+
   @Test func tellsAbsentAndHiddenRowsApartToNobody() async throws {
     try await Self.with { pack in
       let cases: [(Int) -> JSONValue] = [
