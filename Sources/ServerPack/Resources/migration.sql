@@ -197,7 +197,8 @@ create table if not exists kizunasync.clocks (
   primary key (table_name, pk, column_name)
 );
 
--- The conflict journal: values that pushes have written over. Without a seq until the commit.
+-- The conflict journal: values that pushes have written over. Without a seq until the commit. It goes to whoever may read
+-- the row now, whatever the policies said when the value stood there: not for tables whose rows are shared later on.
 create table if not exists kizunasync.overwrites (
   n bigint generated always as identity primary key,
   table_name text collate "C" not null,
@@ -1920,9 +1921,9 @@ as $$
     or t.tgname in ('kizunasync_insert', 'kizunasync_update', 'kizunasync_delete', 'kizunasync_truncate'))
 $$;
 
--- Keeps writers of a table away until the end of the transaction. Only for a short while does it wait at a time, since new
+-- Keeps writers of a table, or everybody, away until the end of the transaction. Only for a short while does it wait at a time, since new
 -- writers wait behind it, and less than it takes until a deadlock is noticed, so that it is never the app that is ended.
-create or replace function kizunasync.keep_writers_away(table_name text) returns void
+create or replace function kizunasync.keep_others_away(table_name text, readers_too boolean) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
 set lock_timeout = '700ms'
@@ -1930,7 +1931,8 @@ as $$
 begin
   for attempt in 1..15 loop
     begin
-      execute format('lock table public.%I in share row exclusive mode', table_name);
+      execute format('lock table public.%I in %s mode', table_name,
+        case when readers_too then 'access exclusive' else 'share row exclusive' end);
       return;
     exception
       when lock_not_available or deadlock_detected then null;
@@ -1963,6 +1965,10 @@ declare
   is_new boolean;
   entered bigint;
   other text;
+  -- The owner is bound to the policies too, and would not see the rows that are to be entered.
+  is_forced boolean := exists (
+    select from pg_class as c where c.oid = to_regclass(format('public.%I', table_name)) and c.relforcerowsecurity)
+    and not exists (select from pg_roles as r where r.rolname = current_user and (r.rolsuper or r.rolbypassrls));
 begin
   if cardinality(wrong) > 0 then
     raise exception '%', array_to_string(wrong, e'\n');
@@ -1979,7 +1985,7 @@ begin
       or not kizunasync.has_triggers(table_name);
     exit when not is_new or look = 2;
     -- No writer is at work between the look at the rows and the triggers.
-    perform kizunasync.keep_writers_away(table_name);
+    perform kizunasync.keep_others_away(table_name, is_forced);
   end loop;
 
   insert into kizunasync.tables as t (table_name, key_columns, bucket_column, sync_mode, conflict_mode,
@@ -2020,6 +2026,7 @@ begin
   execute format('alter table public.%I enable trigger kizunasync_insert, enable trigger kizunasync_update, '
     'enable trigger kizunasync_delete, enable trigger kizunasync_truncate', table_name);
 
+  if is_forced then execute format('alter table public.%I no force row level security', table_name); end if;
   -- Nobody knows what was changed meanwhile: every row counts as changed, and entries without a row as deleted.
   execute format($seed$
     with standing as materialized (
@@ -2037,6 +2044,7 @@ begin
     ) as e
     order by e.what = 'row', e.pk $seed$, table_name) using table_name, key_columns, bucket_column;
   get diagnostics entered = row_count;
+  if is_forced then execute format('alter table public.%I force row level security', table_name); end if;
   if entered > 0 then perform kizunasync.await_commit(); end if;
   return format('synced, %s rows entered', entered);
 end
@@ -2056,7 +2064,7 @@ begin
   if not found then
     raise exception 'table % is not synced', table_name using hint = 'kizunasync.sync_table does that.';
   end if;
-  perform kizunasync.keep_writers_away(table_name);
+  perform kizunasync.keep_others_away(table_name, true);
   execute format('drop trigger if exists kizunasync_insert on public.%I', table_name);
   return kizunasync.sync_table(table_name, bucket_column => known.bucket_column);
 end

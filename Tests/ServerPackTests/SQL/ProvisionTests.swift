@@ -256,6 +256,39 @@ struct ProvisionTests {
     }
   }
 
+  /// With FORCE the policies bind the owner too, who enters the rows, and after that as before.
+  @Test func anOwnerUnderThePoliciesEntersAllRows() async throws {
+    try await Self.with { database in
+      try await database.run(
+        """
+        do $$ begin
+          if not exists (select from pg_roles where rolname = 'bound') then
+            create role bound login nosuperuser nobypassrls;
+            grant anon, authenticated, service_role, kizunasync_rows to bound;
+          end if;
+        end $$;
+        grant create on database \(database.name) to bound;
+        grant all on schema public to bound;
+        grant usage on schema auth, realtime to bound;
+        alter table realtime.messages owner to bound;
+        """)
+      try await database.run(
+        PackDatabase.todos + "grant all on public.todos to authenticated;" + Self.rows
+          + "alter table public.todos force row level security", user: "bound")
+      #expect(try await database.run(Self.plan.script, user: "bound") == ["todos: synced, 1 rows entered"])
+      #expect(try await database.run(Self.plan.script, user: "bound") == ["todos: unchanged"])
+      #expect(
+        try await database.run("select relforcerowsecurity from pg_class where oid = 'public.todos'::regclass") == ["t"]
+      )
+      let pack = PackDatabase(database: database)
+      #expect(try await pack.pull(Name.ann)["rows"]?.arrayValue?.count == 1)
+      #expect(try await pack.pull(Name.bob)["rows"] == [])
+      #expect(try await pack.verdict(Name.ann, mutation("update", 1, ["title": "x"])) == .applied)
+      #expect(try await pack.verdict(Name.bob, mutation("update", 1, ["title": "y"])) == .rejected("RLS_DENIED"))
+      try await database.run(ServerPack.deprovision, user: "bound", inOneTransaction: true)
+    }
+  }
+
   @Test func schedulesMaintenanceWhereThereIsAScheduler() async throws {
     try await Self.with { database in
       try await database.run(
