@@ -85,7 +85,8 @@ let tests: [Target] = [
     dependencies: [
       "CSQLite", "HostKit", "HTTPClient", "KizunaSync", "KizunaSyncTestSupport", "LocalStack", "PostgresStack",
       "PostgresTestSupport", "ServerPack", "SyncServer",
-    ]),
+    ],
+    resources: [.embedInCode("Store/Format2.sql")]),
   .testTarget(
     name: "SupabaseSessionTests", dependencies: ["HostKit", "HTTPClient", "KizunaSyncTestSupport", "SupabaseSession"]),
   .testTarget(

@@ -22,8 +22,9 @@ extension Replica {
 
   // MARK: T1
 
-  /// Takes the head of the queue, passing over what is held: a whole group, or at most `limit` ungrouped entries. From here their bodies never
-  /// change. On disk before anything is sent, so that a power cut cannot make the queue forget what the server knows.
+  /// Takes the head of the queue, passing over what is held: a whole group, or at most `limit` ungrouped entries. From here
+  /// their bodies never change. On disk before anything is sent, so that a power cut cannot make the queue forget what the
+  /// server knows.
   /// - Parameter bytes: about what ungrouped entries may come to, unless it is one alone; nil for any size.
   func take(limit: Int, bytes: Int? = nil) throws -> Taken {
     try transaction(sync: .full) {
@@ -45,10 +46,12 @@ extension Replica {
           OutboxEntry.selection + " WHERE state < 2 AND grp = ? ORDER BY seq", [.text(group)], OutboxEntry.init)
       }
       try stampLate(&entries)
-      for index in entries.indices where entries[index].state == .queued {
-        try database.run("UPDATE _kizunasync_outbox SET state = 1 WHERE seq = ?", .integer(entries[index].seq))
-        entries[index].state = .sent
+      for run in SequenceRuns(entries.map(\.seq)).ranges {
+        try database.run(
+          "UPDATE _kizunasync_outbox SET state = 1 WHERE state = 0 AND seq BETWEEN ? AND ?", .integer(run.lowerBound),
+          .integer(run.upperBound))
       }
+      for index in entries.indices { entries[index].state = .sent }
       return Taken(
         entries: entries, generation: try generation(), lastMutationID: try database.meta(.lastMutationID).text,
         clientID: try clientID())
@@ -77,7 +80,19 @@ extension Replica {
     try transaction(generation: taken.generation, applying: true) {
       var events: [KizunaSyncEngineEvent] = []
       var changed: [OutboxEntry] = []
+      // Applied one after the other.
+      var applied = SequenceRuns()
+      func acknowledge() throws {
+        for range in applied.ranges { try self.acknowledge(range) }
+        applied = SequenceRuns()
+      }
       for (entry, verdict) in zip(taken.entries, verdicts) {
+        if verdict.reason == nil, verdict.serverRow == nil {
+          applied.add(entry.seq)
+          if try entry.op != .insert && takesRowAway(entry) { changed.append(entry) }
+          continue
+        }
+        try acknowledge()
         if let reason = verdict.reason {
           events.append(.mutationRejected(mutationId: entry.mutationID, reason: reason))
           try journalRejection(
@@ -86,13 +101,6 @@ extension Replica {
         } else {
           try notePushed(entry.mutationID)
         }
-        if verdict.reason == nil, verdict.serverRow == nil {
-          // The image stays what a server sent: it learns of this write from the next checkpoint. Until then the write
-          // shows as it did before.
-          try database.run("UPDATE _kizunasync_outbox SET state = 2 WHERE seq = ?", .integer(entry.seq))
-          if try takesRowAway(entry) { changed.append(entry) }
-          continue
-        }
         changed.append(entry)
         if try saysNothingOfTheRow(verdict, entry) {
           try removeEntry(entry)
@@ -100,6 +108,10 @@ extension Replica {
           try removeEntryAndShown(entry)
           try setImageFromServer(entry.table, pk: entry.pk, verdict.serverRow, isPulled: false)
         }
+      }
+      try acknowledge()
+      if let newest = zip(taken.entries, verdicts).reversed().first(where: { $1.reason == nil }) {
+        try database.setMeta(.lastMutationID, .text(newest.0.mutationID))
       }
       try forgetOldPushes()
       try settleRows(of: changed)
@@ -148,8 +160,17 @@ extension Replica {
   /// Ids remembered to recognise our own writes among reported conflicts.
   static let rememberedIDs: Int64 = 1000
 
+  /// Writes of one answer that were applied and need no more. The image stays what a server sent: it learns of them from
+  /// the next checkpoint. Until then they show as they did before.
+  private func acknowledge(_ range: ClosedRange<Int64>) throws {
+    let bounds: [SQLiteValue] = [.integer(range.lowerBound), .integer(range.upperBound)]
+    try database.run(
+      "INSERT OR IGNORE INTO _kizunasync_pushed(mutation_id) SELECT mutation_id FROM _kizunasync_outbox "
+        + "WHERE state = 1 AND seq BETWEEN ? AND ? ORDER BY seq", bounds)
+    try database.run("UPDATE _kizunasync_outbox SET state = 2 WHERE state = 1 AND seq BETWEEN ? AND ?", bounds)
+  }
+
   private func notePushed(_ mutationID: String) throws {
-    try database.setMeta(.lastMutationID, .text(mutationID))
     try database.run("INSERT OR IGNORE INTO _kizunasync_pushed(mutation_id) VALUES (?)", .text(mutationID))
   }
 

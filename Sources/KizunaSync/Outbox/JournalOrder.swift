@@ -55,16 +55,19 @@ enum JournalOrder {
   /// - Parameter count: how many are wanted; up to `reach` more are there to choose from.
   static func end(_ rows: [JournalRow], wanted count: Int, place: (JournalRow) -> Place?) -> Int {
     guard rows.count > count else { return rows.count }
-    let places = rows.map(place)
     var newest: [Place: Int] = [:]
-    for index in max(0, count - reach)..<count { if let place = places[index] { newest[place] = index } }
+    for index in max(0, count - reach)..<count { if let place = place(rows[index]) { newest[place] = index } }
     var taken = Set(newest.keys)
+    var left: [Place] = []
     var end = count
     for index in count..<rows.count {
-      guard let place = places[index], let before = newest.updateValue(index, forKey: place), taken.contains(place),
+      guard let place = place(rows[index]) else { continue }
+      left.append(place)
+      guard let before = newest.updateValue(index, forKey: place), taken.contains(place),
         !follows(rows[index], rows[before])
       else { continue }
-      taken.formUnion(places[end...index].compactMap(\.self))
+      taken.formUnion(left)
+      left = []
       end = index + 1
     }
     return end

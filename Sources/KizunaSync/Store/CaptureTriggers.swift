@@ -302,7 +302,8 @@ struct CaptureTriggers {
       names.append(name)
       if rest.hasPrefix(", ") { rest = rest.dropFirst(2) }
     }
-    guard rest.hasPrefix(";"), names.count == numbers.count else { return nil }
+    // Those of format 2 have them in parentheses.
+    guard rest.hasPrefix(";") || rest.hasPrefix(");"), names.count == numbers.count else { return nil }
     var columns: [Column] = []
     for (name, number) in zip(names, numbers) {
       guard let number else { return nil }

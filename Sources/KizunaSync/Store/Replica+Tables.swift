@@ -120,7 +120,7 @@ extension Replica {
       // displaced is told by triggers that know it.
       let cause =
         isGap
-        ? "its triggers were gone: it was replaced, or they were dropped"
+        ? "its triggers were not those of this release: it was replaced, they were dropped, or another release made them"
         : "it has a new unique index, which may have displaced rows"
       log.warning(
         "store.writes_unseen",

@@ -142,10 +142,10 @@ extension Replica {
     }
   }
 
-  /// What may follow a table's name in the name of a trigger. One name may begin another: `todos`, `todos_before`.
+  /// What may follow a table's name in the name of a trigger, in any format. One name may begin another: `todos`, `todos_before`.
   private static let triggerSuffixes: Set<Substring> = [
     "before_insert", "after_insert", "after_insert_displacing", "before_update", "after_update",
-    "after_update_displacing", "before_delete", "after_delete",
+    "after_update_displacing", "after_update_moving", "before_delete", "after_delete",
   ]
 
   private static func isTrigger(_ name: String, of table: String) -> Bool {

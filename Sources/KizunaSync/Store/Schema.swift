@@ -20,7 +20,8 @@ import HostKit
 /// | `rejections`, `overwrites` | the two journals |
 enum Schema {
   static let prefix = "_kizunasync_"
-  static let version: Int64 = 1
+  /// What a release of another format would misunderstand is migrated, see `migrate`, or refused.
+  static let version: Int64 = 3
 
   /// Rows of `displaced` that belong to no table: while one is there, no write is a usual one. The number is their
   /// `base_seq`.
@@ -133,6 +134,7 @@ enum Schema {
           "the database was written by a newer release (format \(found), this one knows \(version)); install that release"
         )
       }
+      if found < version { try database.transaction { try migrate(database, from: found, lacking: missing) } }
       return
     }
     try database.transaction {

@@ -33,9 +33,9 @@ begin
     drop role kizunasync_rows;
   end if;
 exception
-  -- The role belongs to the whole cluster: another database still needs it, or has just removed it, or another role has
-  -- made it and may drop it.
-  when dependent_objects_still_exist or undefined_object or insufficient_privilege then null;
+  -- The role belongs to the whole cluster: another database still needs it, or has just removed it, or is itself being
+  -- dropped (an internal error then says that its name is gone), or another role has made it and may drop it.
+  when dependent_objects_still_exist or undefined_object or insufficient_privilege or internal_error then null;
 end
 $$;
 

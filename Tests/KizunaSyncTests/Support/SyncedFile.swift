@@ -31,6 +31,13 @@ final class SyncedFile: Sendable {
     transport = SyncServerTransport(server)
   }
 
+  /// The file, and the server, of another one, with other tables configured. The server knows those of the other one.
+  init(of other: SyncedFile, _ tables: [String: KizunaSyncTableConfig]) {
+    (path, server, transport) = (other.path, other.server, other.transport)
+    self.tables = tables
+    (losses, onLoss) = AsyncStream.makeStream()
+  }
+
   var sql: PlainDatabase { get throws { try PlainDatabase(path) } }
 
   var events: [String] { log.withLock { $0.map(\.event) } }

@@ -16,6 +16,25 @@ struct ProvisionTests {
     ) { try await body($0) }
   }
 
+  /// A role of the cluster that owns what whoever installs the pack has to own.
+  private static func prepare(
+    _ role: String, _ attributes: String, grant roles: String, _ option: String = "", in database: TestDatabase
+  ) async throws {
+    try await database.run(
+      """
+      do $$ begin
+        if not exists (select from pg_roles where rolname = '\(role)') then
+          create role \(role) login \(attributes);
+          grant \(roles) to \(role) \(option);
+        end if;
+      end $$;
+      grant create on database \(database.name) to \(role);
+      grant all on schema public to \(role);
+      grant usage on schema auth, realtime to \(role);
+      alter table realtime.messages owner to \(role);
+      """)
+  }
+
   private static let rows = "insert into public.todos (id, owner_id) values ('\(Name.row(1))', '\(Name.ann)');"
 
   @Test func appliedAgainChangesNothing() async throws {
@@ -213,19 +232,9 @@ struct ProvisionTests {
   /// As on Supabase: the role that installs is no superuser, and owns the tables and the right to make policies.
   @Test func needsNoSuperuser() async throws {
     try await Self.with { database in
-      try await database.run(
-        """
-        do $$ begin
-          if not exists (select from pg_roles where rolname = 'hosted') then
-            create role hosted login nosuperuser createrole bypassrls;
-            grant anon, authenticated, service_role to hosted with admin option;
-          end if;
-        end $$;
-        grant create on database \(database.name) to hosted;
-        grant all on schema public to hosted;
-        grant usage on schema auth, realtime to hosted;
-        alter table realtime.messages owner to hosted;
-        """)
+      try await Self.prepare(
+        "hosted", "nosuperuser createrole bypassrls", grant: "anon, authenticated, service_role", "with admin option",
+        in: database)
       try await database.run(
         PackDatabase.todos + "grant all on public.todos to authenticated;" + Self.rows, user: "hosted")
       // Another role has made the one of the rows here. Since PostgreSQL 16 that is no longer enough to become it.
@@ -259,19 +268,8 @@ struct ProvisionTests {
   /// With FORCE the policies bind the owner too, who enters the rows, and after that as before.
   @Test func anOwnerUnderThePoliciesEntersAllRows() async throws {
     try await Self.with { database in
-      try await database.run(
-        """
-        do $$ begin
-          if not exists (select from pg_roles where rolname = 'bound') then
-            create role bound login nosuperuser nobypassrls;
-            grant anon, authenticated, service_role, kizunasync_rows to bound;
-          end if;
-        end $$;
-        grant create on database \(database.name) to bound;
-        grant all on schema public to bound;
-        grant usage on schema auth, realtime to bound;
-        alter table realtime.messages owner to bound;
-        """)
+      try await Self.prepare(
+        "bound", "nosuperuser nobypassrls", grant: "anon, authenticated, service_role, kizunasync_rows", in: database)
       try await database.run(
         PackDatabase.todos + "grant all on public.todos to authenticated;" + Self.rows
           + "alter table public.todos force row level security", user: "bound")
@@ -286,6 +284,26 @@ struct ProvisionTests {
       #expect(try await pack.verdict(Name.ann, mutation("update", 1, ["title": "x"])) == .applied)
       #expect(try await pack.verdict(Name.bob, mutation("update", 1, ["title": "y"])) == .rejected("RLS_DENIED"))
       try await database.run(ServerPack.deprovision, user: "bound", inOneTransaction: true)
+    }
+  }
+
+  /// While the pack is removed here, a database that also has it may be dropped: the role it needed stays then.
+  @Test func anotherDatabaseThatIsBeingDroppedKeepsNothingFromBeingRemoved() async throws {
+    try await Self.with { database in
+      try await database.run(ServerPack.migration, inOneTransaction: true)
+      // What a transaction sees that looked for dependencies just before the other database was gone.
+      let gone = "set allow_system_table_mods = on;"
+      try await database.run(
+        gone
+          + """
+          insert into pg_shdepend (dbid, classid, objid, objsubid, refclassid, refobjid, deptype)
+          select 4294967290, 'pg_class'::regclass, 4294967290, 0, 'pg_authid'::regclass, oid, 'o'
+          from pg_authid where rolname = 'kizunasync_rows'
+          """)
+      await #expect(throws: (any Error).self) { try await database.run("drop role kizunasync_rows") }
+      try await database.run(ServerPack.deprovision, inOneTransaction: true)
+      #expect(try await database.run("select to_regnamespace('kizunasync') is null") == ["t"])
+      try await database.run(gone + "delete from pg_shdepend where dbid = 4294967290")
     }
   }
 
