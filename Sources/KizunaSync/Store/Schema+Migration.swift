@@ -21,6 +21,7 @@ extension Schema {
         try database.run("INSERT INTO _kizunasync_displaced(base_seq) VALUES (?)", .integer(Mark.group.rawValue))
       }
     }
+    if !missing.contains(.outbox) { try database.execute(waitingIndex) }
     try database.setMeta(.version, .integer(version))
   }
 

@@ -44,6 +44,11 @@ enum Schema {
       BEGIN DELETE FROM _kizunasync_displaced WHERE base_seq = \(Mark.group.rawValue); END;
     """
 
+  /// So that what was acknowledged, which stays until the next checkpoint, is not gone through for each request of a long
+  /// queue.
+  static let waitingIndex =
+    "CREATE INDEX IF NOT EXISTS _kizunasync_outbox_waiting ON _kizunasync_outbox(seq) WHERE state < 2;"
+
   enum Table: String, CaseIterable {
     case ctl, meta, tables, kinds, capture, displaced, group, outbox, pushed, image, pages, absent, parked, rejections,
       overwrites
@@ -81,7 +86,7 @@ enum Schema {
           state INTEGER NOT NULL DEFAULT 0, captured INTEGER NOT NULL, attempts INTEGER NOT NULL DEFAULT 0, error TEXT,
           at INTEGER NOT NULL);
         CREATE INDEX _kizunasync_outbox_key ON _kizunasync_outbox(tbl, pk);
-        """
+        """ + Schema.waitingIndex
       case .pushed: "CREATE TABLE _kizunasync_pushed(n INTEGER PRIMARY KEY, mutation_id TEXT NOT NULL UNIQUE);"
       case .image:
         """

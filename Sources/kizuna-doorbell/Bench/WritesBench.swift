@@ -95,10 +95,11 @@ actor WritesBench {
     else { throw CommandFailure(.failure, "the queued writes were not delivered") }
     // The session of the run before is still good, so nothing is asked before the first push.
     let pushes = exchanges.filter { $0.function == "push" }
+    let first = pushes.first?.start ?? start
     return WritesReport.Push(
-      writes: count, requests: pushes.count,
-      // Until the first pull is sent, which is after the last verdicts were stored.
-      total: pulled.start - start, roundTrips: pushes.reduce(0) { $0 + $1.end - $1.start })
+      writes: count, requests: pushes.count, queueing: first - start,
+      // The first pull is sent after the last verdicts were stored.
+      total: pulled.start - first, roundTrips: pushes.reduce(0) { $0 + $1.end - $1.start })
   }
 
   private func queue(_ count: Int, into path: String) throws {

@@ -12,6 +12,9 @@ struct WritesReport: Sendable {
   struct Push: Sendable {
     var writes: Int
     var requests: Int
+    /// From opening the file to the first request: the journal of what SQL wrote becomes the queue.
+    var queueing: UInt64
+    /// From the first request until the last verdicts were stored.
     var total: UInt64
     var roundTrips: UInt64
     var client: UInt64 { total - min(total, roundTrips) }
@@ -44,6 +47,7 @@ struct WritesReport: Sendable {
       "ok": true, "repeats": .int(pushes.count), "ratio": Figure.json(ratio),
       "push": [
         "writes": .int(pushes.first?.writes ?? 0), "requests": .int(pushes.first?.requests ?? 0),
+        "queueing_ms": Figure.json(Figure.milliseconds(pushes.map(\.queueing))),
         "total_ms": Figure.json(Figure.milliseconds(pushes.map(\.total))),
         "round_trips_ms": Figure.json(Figure.milliseconds(pushes.map(\.roundTrips))),
         "client_ms": Figure.json(Figure.milliseconds(pushes.map(\.client))), "client_share": Figure.json(clientShare),
@@ -69,6 +73,7 @@ struct WritesReport: Sendable {
     }
     let push = pushes.first
     return TextTable.table(["inserts, µs a row", "rows", "captured", "bare", "speed"], rows)
+      + "\nqueueing what they wrote: \(Figure.milliseconds(pushes.map(\.queueing))) ms"
       + "\npush of \(Counted.of(push?.writes ?? 0, "write")) in \(Counted.of(push?.requests ?? 0, "request")): "
       + "\(Figure.milliseconds(pushes.map(\.total))) ms, of which the client "
       + "\(Figure.milliseconds(pushes.map(\.client))) ms (\(Int((clientShare * 100).rounded())) %)"

@@ -34,4 +34,15 @@ import Testing
       try fixture.database.map("SELECT mutation_id FROM _kizunasync_pushed ORDER BY n") { $0.string(0) }
         == [taken.entries[0].mutationID, taken.entries[2].mutationID])
   }
+
+  /// Writes that were acknowledged stay until the next checkpoint. A request must not go through all of them.
+  @Test(arguments: [
+    "SELECT 1 FROM _kizunasync_outbox WHERE state < 2 LIMIT 1",
+    "SELECT count(*) FROM _kizunasync_outbox WHERE state < 2",
+    OutboxEntry.selection + " WHERE state < 2 AND tbl NOT IN (SELECT value FROM json_each('[]')) ORDER BY seq",
+  ])
+  func theBeginningOfALongQueueIsFoundByAnIndex(query: String) throws {
+    let plan = try ReplicaFixture().database.map("EXPLAIN QUERY PLAN \(query)") { $0.string(3) }
+    #expect(plan.first?.contains("_kizunasync_outbox_waiting") == true, "\(plan)")
+  }
 }

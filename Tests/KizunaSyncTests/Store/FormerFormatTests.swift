@@ -34,6 +34,7 @@ import Testing
     try await Self.withFile(Self.both) { file in
       try await file.sync()
       #expect(try file.sql.texts("SELECT value FROM _kizunasync_meta WHERE key = 'version'") == ["3"])
+      #expect(try file.sql.texts("SELECT 1 FROM sqlite_schema WHERE name = '_kizunasync_outbox_waiting'") == ["1"])
       #expect(try file.rows() == ["b:again", "c:grouped", "e:alone", "f:new"])
       try await file.sync()
       // That it was displaced only a note told: it is read again, and waits where the index has no place for it.
