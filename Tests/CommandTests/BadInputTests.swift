@@ -140,7 +140,7 @@ import Testing
         #expect(try await Binaries.doorbell("sync", "--config", file).code == ExitCode.ok.rawValue)
       }
       let process = try ChildProcess(executable: Binaries.doorbell, arguments: ["run", "--config", file])
-      _ = try await process.line(of: .errors, within: .seconds(60)) { $0.contains("gateway.started") }
+      _ = try await process.line(of: .errors, within: .seconds(150)) { $0.contains("gateway.started") }
       try PlainSQL.run(database, "INSERT INTO todos(title) VALUES ('second')")
       #expect(await process.stop().code == ExitCode.ok.rawValue)
       #expect(try PlainSQL.run(database, "SELECT count(*) FROM todos") == ["2"])

@@ -15,7 +15,7 @@ import Testing
       "exec '\(Binaries.localStack)' --port 0 --table todos:owner_id --user \(Stack.email):pw --log-level debug \(closed)"
     )
     do {
-      let ready = try JSONValue(parsing: try await stack.line(of: .output, within: .seconds(60)))
+      let ready = try JSONValue(parsing: try await stack.line(of: .output, within: .seconds(150)))
       let url = try #require(ready["url"]?.stringValue)
       let key = try #require(ready["publishableKey"]?.stringValue)
       try await Scratch.with { scratch in
@@ -31,7 +31,7 @@ import Testing
         #expect(sync.code == ExitCode.ok.rawValue)
         #expect(!sync.output.isEmpty)
         let listen = try shell("exec '\(Binaries.doorbell)' listen --config \(file) --log-level debug \(closed)")
-        _ = try await listen.line(of: .output, within: .seconds(60)) { $0.contains("\"ready\":true") }
+        _ = try await listen.line(of: .output, within: .seconds(150)) { $0.contains("\"ready\":true") }
         listen.send(signal: SIGTERM)
         #expect(await listen.ending().code == ExitCode.ok.rawValue)
         // A result that nobody can get is lost.

@@ -9,13 +9,13 @@ import Testing
   private func hears(_ stack: Stack, _ scratch: Scratch, _ arguments: [String]) async throws {
     let listen = try ChildProcess(executable: Binaries.doorbell, arguments: ["listen"] + arguments)
     do {
-      let ready = try await listen.line(of: .output, within: .seconds(60)) { $0.contains("\"ready\":true") }
+      let ready = try await listen.line(of: .output, within: .seconds(150)) { $0.contains("\"ready\":true") }
       #expect(try JSONValue(parsing: ready)["topics"]?["kizunasync:todos"] == "joined")
       let file = try scratch.write("writer.json", stack.configuration(database: scratch.path + "/w.db"))
       _ = try await Binaries.doorbell("sync", "--config", file)
       try PlainSQL.run(scratch.path + "/w.db", "INSERT INTO todos(title) VALUES ('a secret title')")
       _ = try await Binaries.doorbell("sync", "--config", file)
-      let line = try await listen.line(of: .output, within: .seconds(60)) { $0.contains("\"cause\":\"broadcast\"") }
+      let line = try await listen.line(of: .output, within: .seconds(150)) { $0.contains("\"cause\":\"broadcast\"") }
       let ring = try JSONValue(parsing: line)
       #expect(ring["event"] == "ring")
       #expect(ring["name"] == "changed")
@@ -72,12 +72,12 @@ import Testing
           "a.json", stack.configuration(database: "unused.db", session: #"{"accessTokenFile": "\#(path)"}"#))
         let listen = try ChildProcess(executable: Binaries.doorbell, arguments: ["listen", "--config", file])
         do {
-          _ = try await listen.line(of: .output, within: .seconds(60)) { $0.contains("\"ready\":true") }
+          _ = try await listen.line(of: .output, within: .seconds(150)) { $0.contains("\"ready\":true") }
           // It is over, and nobody knows a better one.
-          _ = try await listen.line(of: .output, within: .seconds(60)) { $0.contains("awaiting_credentials") }
+          _ = try await listen.line(of: .output, within: .seconds(150)) { $0.contains("awaiting_credentials") }
           _ = try scratch.write("token.new", try await stack.signIn())
           #expect(rename(scratch.path + "/token.new", path) == 0)
-          _ = try await listen.line(of: .output, within: .seconds(60)) { $0.contains("\"ready\":true") }
+          _ = try await listen.line(of: .output, within: .seconds(150)) { $0.contains("\"ready\":true") }
           await listen.stop()
         } catch {
           await listen.stop()
@@ -94,13 +94,13 @@ import Testing
         let file = try scratch.write("a.json", stack.configuration(database: scratch.path + "/w.db"))
         let listen = try ChildProcess(
           executable: Binaries.doorbell, arguments: ["listen", "--config", file, "--public"])
-        _ = try await listen.line(of: .output, within: .seconds(60)) { $0.contains("\"ready\":true") }
+        _ = try await listen.line(of: .output, within: .seconds(150)) { $0.contains("\"ready\":true") }
         let other = try ChildProcess(executable: Binaries.doorbell, arguments: ["listen", "--config", file])
-        _ = try await other.line(of: .output, within: .seconds(60)) { $0.contains("\"ready\":true") }
+        _ = try await other.line(of: .output, within: .seconds(150)) { $0.contains("\"ready\":true") }
         _ = try await Binaries.doorbell("sync", "--config", file)
         try PlainSQL.run(scratch.path + "/w.db", "INSERT INTO todos(title) VALUES ('x')")
         _ = try await Binaries.doorbell("sync", "--config", file)
-        _ = try await other.line(of: .output, within: .seconds(60)) { $0.contains("\"cause\":\"broadcast\"") }
+        _ = try await other.line(of: .output, within: .seconds(150)) { $0.contains("\"cause\":\"broadcast\"") }
         await other.stop()
         let ending = await listen.stop()
         #expect(!ending.output.contains { $0.contains("\"cause\":\"broadcast\"") })

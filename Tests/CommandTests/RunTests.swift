@@ -111,7 +111,7 @@ import Testing
         let file = try scratch.write("a.json", stack.configuration(database: database))
         try await RunningGateway.with(configuration: file) { gateway in
           try PlainSQL.run(database, "INSERT INTO todos(title, owner_id) VALUES ('theirs', 'somebody else')")
-          let line = try await gateway.process.line(of: .errors, within: .seconds(60)) {
+          let line = try await gateway.process.line(of: .errors, within: .seconds(150)) {
             $0.contains("sync.write_refused")
           }
           #expect(try JSONValue(parsing: line)["reason"] == "RLS_DENIED")
@@ -135,8 +135,8 @@ import Testing
           var reasons: [JSONValue] = []
           while reasons.last != "foreground", reasons.count < 5 {
             gateway.process.send(signal: SIGHUP)
-            _ = try await gateway.process.line(of: .errors, within: .seconds(60)) { $0.contains("gateway.woken") }
-            let line = try await gateway.process.line(of: .errors, within: .seconds(60)) {
+            _ = try await gateway.process.line(of: .errors, within: .seconds(150)) { $0.contains("gateway.woken") }
+            let line = try await gateway.process.line(of: .errors, within: .seconds(150)) {
               $0.contains("gateway.synced")
             }
             reasons.append(try JSONValue(parsing: line)["reason"] ?? .null)

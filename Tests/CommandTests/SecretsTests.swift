@@ -19,13 +19,13 @@ import Testing
         }
         let listen = try ChildProcess(
           executable: Binaries.doorbell, arguments: ["listen", "--config", fileA] + talkative)
-        _ = try await listen.line(of: .output, within: .seconds(60)) { $0.contains("\"ready\":true") }
+        _ = try await listen.line(of: .output, within: .seconds(150)) { $0.contains("\"ready\":true") }
         try await RunningGateway.with(configuration: fileA, "--log-level", "debug") { first in
           try await RunningGateway.with(configuration: fileB, "--log-level", "debug") { second in
             try PlainSQL.run(a, "INSERT INTO todos(title) VALUES ('\(title)')")
             // One that the server refuses, so that its answer is reported as well.
             try PlainSQL.run(a, "INSERT INTO todos(title, owner_id) VALUES ('\(title)', '\(title)')")
-            _ = try await listen.line(of: .output, within: .seconds(60)) { $0.contains("\"cause\":\"broadcast\"") }
+            _ = try await listen.line(of: .output, within: .seconds(150)) { $0.contains("\"cause\":\"broadcast\"") }
             try await eventually("the refusal") {
               try PlainSQL.run(a, "SELECT count(*) FROM _kizunasync_rejections") == ["1"]
             }

@@ -44,7 +44,7 @@ import Testing
   /// `listen`, joined, with lines that nobody reads; one of them is a ring that a write has caused.
   private func listening(_ place: Place) async throws -> ChildProcess {
     let listen = try place.pipe.doorbell(1, "listen", "--config", place.file)
-    _ = try await listen.line(of: .errors, within: .seconds(60)) { $0.contains("realtime.joined") }
+    _ = try await listen.line(of: .errors, within: .seconds(150)) { $0.contains("realtime.joined") }
     try await place.writeRow()
     return listen
   }
@@ -62,7 +62,7 @@ import Testing
     try await withPlace { place in
       let listen = try await listening(place)
       let reader = try await place.pipe.reader()
-      _ = try await reader.line(of: .output, within: .seconds(60)) { $0.contains("\"cause\":\"broadcast\"") }
+      _ = try await reader.line(of: .output, within: .seconds(150)) { $0.contains("\"cause\":\"broadcast\"") }
       listen.send(signal: SIGTERM)
       #expect(await listen.ending(within: Self.patience).code == ExitCode.ok.rawValue)
       let events = try await place.pipe.lines(reader).map { try JSONValue(parsing: $0) }
@@ -86,7 +86,7 @@ import Testing
         return try PlainSQL.run(place.otherDatabase, "SELECT count(*) FROM todos WHERE title = 'y'") == ["1"]
       }
       let reader = readsAgain ? try await place.pipe.reader() : nil
-      _ = try await reader?.line(of: .output, within: .seconds(60)) { $0.contains("gateway.ready") }
+      _ = try await reader?.line(of: .output, within: .seconds(150)) { $0.contains("gateway.ready") }
       run.send(signal: SIGTERM)
       #expect(await run.ending(within: Self.patience).code == ExitCode.ok.rawValue)
       guard let reader else { return }

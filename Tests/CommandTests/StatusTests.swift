@@ -69,7 +69,7 @@ import Testing
           #expect(try await lastError() == .null)
           await stack.process.stop()
           gateway.process.send(signal: SIGHUP)
-          let line = try await gateway.process.line(of: .errors, within: .seconds(60)) {
+          let line = try await gateway.process.line(of: .errors, within: .seconds(150)) {
             // A run that the stop cut off fails otherwise.
             $0.contains("gateway.sync_failed") && $0.contains("connection refused")
           }

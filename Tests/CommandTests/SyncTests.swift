@@ -162,7 +162,7 @@ import Testing
         try await RunningGateway.with(configuration: file) { gateway in
           gateway.process.send(signal: SIGSTOP)
           let sync = try ChildProcess(executable: Binaries.doorbell, arguments: ["sync", "--config", file])
-          _ = try await sync.line(of: .errors, within: .seconds(60)) { $0.contains("sync.asked") }
+          _ = try await sync.line(of: .errors, within: .seconds(150)) { $0.contains("sync.asked") }
           gateway.process.send(signal: SIGCONT)
           let ending = await sync.ending()
           #expect(ending.code == ExitCode.ok.rawValue, "\(ending.errors)")
@@ -180,7 +180,7 @@ import Testing
         try await RunningGateway.with(configuration: file) { gateway in
           gateway.process.send(signal: SIGSTOP)
           let sync = try ChildProcess(executable: Binaries.doorbell, arguments: ["sync", "--config", file])
-          _ = try await sync.line(of: .errors, within: .seconds(60)) { $0.contains("sync.asked") }
+          _ = try await sync.line(of: .errors, within: .seconds(150)) { $0.contains("sync.asked") }
           gateway.process.send(signal: SIGKILL)
           let ending = await sync.ending()
           #expect(ending.code == ExitCode.ok.rawValue, "\(ending.errors)")
@@ -200,7 +200,7 @@ import Testing
         let first = try ChildProcess(executable: Binaries.doorbell, arguments: ["sync", "--config", file])
         try await eventually("the first") { access(scratch.path + "/a.db-kizuna.run", F_OK) == 0 }
         let second = try ChildProcess(executable: Binaries.doorbell, arguments: ["sync", "--config", file])
-        _ = try await second.line(of: .errors, within: .seconds(60)) { $0.contains("sync.waits") }
+        _ = try await second.line(of: .errors, within: .seconds(150)) { $0.contains("sync.waits") }
         stack.process.send(signal: SIGCONT)
         for process in [first, second] {
           let ending = await process.ending()
@@ -283,7 +283,7 @@ import Testing
       #expect(try JSONValue(parsing: ending.output.joined())["blocked"] == "identity_changed")
       #expect(ending.errors.contains { $0.contains("kizuna-doorbell reset") })
       let gateway = try ChildProcess(executable: Binaries.doorbell, arguments: ["run", "--config", file])
-      let line = try await gateway.line(of: .errors, within: .seconds(60)) {
+      let line = try await gateway.line(of: .errors, within: .seconds(150)) {
         $0.contains("gateway.synced") || $0.contains("gateway.blocked")
       }
       #expect(line.contains("gateway.blocked") && line.contains("kizuna-doorbell reset"))

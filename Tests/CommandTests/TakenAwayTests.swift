@@ -51,7 +51,7 @@ import Testing
   @Test func aSecondRunIsRefusedThoughTheLockFileWasDeleted() async throws {
     try await withGateway { database, file, gateway in
       unlink(database + "-kizuna.lock")
-      _ = try await gateway.process.line(of: .errors, within: .seconds(60)) { $0.contains("store.lock_taken_again") }
+      _ = try await gateway.process.line(of: .errors, within: .seconds(150)) { $0.contains("store.lock_taken_again") }
       let second = try await Binaries.doorbell("run", "--config", file, "--log-level", "error")
       #expect(second.code == ExitCode.locked.rawValue)
       #expect(second.errors.first?.contains("process \(gateway.process.pid) ") == true, "\(second.errors)")
@@ -64,7 +64,7 @@ import Testing
       let status = try await Binaries.doorbell("status", "--config", file)
       #expect(status.code == ExitCode.ok.rawValue, "\(status.errors)")
       #expect(status.output.contains { $0.hasPrefix("table       todos") })
-      _ = try await gateway.process.line(of: .errors, within: .seconds(60)) {
+      _ = try await gateway.process.line(of: .errors, within: .seconds(150)) {
         $0.contains("store.table_made_again") && $0.contains("todos")
       }
       try await eventually("the row") {

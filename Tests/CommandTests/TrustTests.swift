@@ -72,7 +72,7 @@ import Testing
       try await RunningGateway.with(configuration: file) { _ in }
       for option in [["--config", file], ["--config", without, "--authority-file", certificate]] {
         let listen = try ChildProcess(executable: Binaries.doorbell, arguments: ["listen"] + option)
-        _ = try await listen.line(of: .output, within: .seconds(60)) { $0.contains("\"ready\":true") }
+        _ = try await listen.line(of: .output, within: .seconds(150)) { $0.contains("\"ready\":true") }
         await listen.stop()
       }
     }

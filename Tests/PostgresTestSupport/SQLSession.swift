@@ -32,7 +32,7 @@ public actor SQLSession {
   ///
   /// - Throws: `SQLFailure` when the last statement fails; the session goes on.
   @discardableResult
-  public func run(_ sql: String, within timeout: UInt64 = .seconds(60)) async throws -> [String] {
+  public func run(_ sql: String, within timeout: UInt64 = .seconds(150)) async throws -> [String] {
     let task = Task { [last] in
       _ = await last?.result
       return try await send(sql).rows(within: timeout)
@@ -62,7 +62,7 @@ public struct PendingSQL: Sendable {
   let marker: String
 
   /// Their rows, when they are through.
-  public func rows(within timeout: UInt64 = .seconds(60)) async throws -> [String] {
+  public func rows(within timeout: UInt64 = .seconds(150)) async throws -> [String] {
     var rows: [String] = []
     while true {
       let line = try await process.line(of: .output, within: timeout)

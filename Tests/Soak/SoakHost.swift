@@ -44,7 +44,7 @@ struct SoakHost: Sendable {
     let process = try ChildProcess(
       executable: programFolder + "/kizuna-doorbell",
       arguments: ["run", "--config", file, "--log-format", "json", "--log-level", "debug"])
-    _ = try await process.line(of: .errors, within: .seconds(60)) { $0.contains("\"event\":\"gateway.ready\"") }
+    _ = try await process.line(of: .errors, within: .seconds(150)) { $0.contains("\"event\":\"gateway.ready\"") }
     return SoakHost(name: name, proxy: proxy, process: process, database: SoakDatabase(database))
   }
 

@@ -32,7 +32,7 @@ final class DurableStack: Sendable {
 
   private static func launch(_ arguments: [String]) async throws -> (ChildProcess, JSONValue) {
     let process = try ChildProcess(executable: Binaries.localStack, arguments: arguments)
-    return (process, try JSONValue(parsing: await process.line(of: .output, within: .seconds(60))))
+    return (process, try JSONValue(parsing: await process.line(of: .output, within: .seconds(150))))
   }
 
   /// Ends the process without a chance to say anything, and starts it again.

@@ -73,7 +73,7 @@ import Testing
   }
 
   private func ready(_ process: ChildProcess) async throws -> String {
-    try await process.line(of: .errors, within: .seconds(60)) { $0.contains("\"event\":\"gateway.ready\"") }
+    try await process.line(of: .errors, within: .seconds(150)) { $0.contains("\"event\":\"gateway.ready\"") }
   }
 
   private func kill(_ hosts: TwoHosts) async throws {

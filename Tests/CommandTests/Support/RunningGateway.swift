@@ -11,7 +11,7 @@ struct RunningGateway: Sendable {
     let process = try ChildProcess(
       executable: Binaries.doorbell, arguments: ["run", "--config", configuration, "--log-format", "json"] + more)
     do {
-      _ = try await process.line(of: .errors, within: .seconds(60)) { $0.contains("\"event\":\"gateway.ready\"") }
+      _ = try await process.line(of: .errors, within: .seconds(150)) { $0.contains("\"event\":\"gateway.ready\"") }
       let result = try await body(RunningGateway(process: process))
       await process.stop()
       return result
@@ -24,7 +24,7 @@ struct RunningGateway: Sendable {
 
 /// Tries `condition` until it holds. For what another process does to a file, which tells nobody.
 func eventually(
-  _ what: String, within patience: UInt64 = .seconds(60), _ condition: () async throws -> Bool
+  _ what: String, within patience: UInt64 = .seconds(180), _ condition: () async throws -> Bool
 ) async throws {
   let deadline = SystemClock.shared.now + patience
   while try await !condition() {

@@ -19,7 +19,7 @@ struct Stack: Sendable {
         "--port", "0", "--table", "todos:owner_id", "--user", "\(email):\(password)", "--user", "bob@example.com:bob",
       ] + options)
     do {
-      let line = try await process.line(of: .output, within: .seconds(30))
+      let line = try await process.line(of: .output, within: .seconds(150))
       let ready = try JSONValue(parsing: line)
       let result = try await body(
         Stack(

@@ -46,7 +46,7 @@ final class StalledPipe: Sendable {
   /// Somebody reads again. What the pipe was filled with comes first.
   func reader() async throws -> ChildProcess {
     let reader = try start("/bin/cat", [path])
-    _ = try await reader.line(of: .output, within: .seconds(60))
+    _ = try await reader.line(of: .output, within: .seconds(150))
     return reader
   }
 

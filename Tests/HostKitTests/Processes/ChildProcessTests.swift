@@ -15,15 +15,15 @@ import Testing
 
   @Test func waitsForALineWhileTheProgramRuns() async throws {
     let child = try shell("echo one; echo two; echo three; exec sleep 3600")
-    #expect(try await child.line(of: .output, within: .seconds(20)) { $0.hasPrefix("t") } == "two")
-    #expect(try await child.line(of: .output, within: .seconds(20)) == "three")
+    #expect(try await child.line(of: .output, within: .seconds(150)) { $0.hasPrefix("t") } == "two")
+    #expect(try await child.line(of: .output, within: .seconds(150)) == "three")
     #expect(await child.stop().code == 128 + SIGTERM)
   }
 
   @Test func saysThatTheProgramEndedFirst() async throws {
     let child = try shell("echo one; exit 7")
     await #expect(throws: ChildProcessError(message: "sh ended with 7 before it wrote what was waited for")) {
-      _ = try await child.line(of: .output, within: .seconds(20)) { $0 == "two" }
+      _ = try await child.line(of: .output, within: .seconds(150)) { $0 == "two" }
     }
   }
 
@@ -39,7 +39,7 @@ import Testing
 
   @Test func aStubbornProgramIsEnded() async throws {
     let child = try shell("trap '' TERM; echo ready; while :; do sleep 1; done")
-    _ = try await child.line(of: .output, within: .seconds(20))
+    _ = try await child.line(of: .output, within: .seconds(150))
     #expect(await child.stop(grace: .milliseconds(10)).code == 128 + SIGKILL)
   }
 

@@ -58,7 +58,7 @@ import Testing
       let child = try ChildProcess(
         executable: "/usr/bin/flock",
         arguments: ["--no-fork", path, "/bin/sh", "-c", "echo $$ >\(path); echo ready; exec sleep 600"])
-      #expect(try await child.line(of: .output, within: .seconds(60)) == "ready")
+      #expect(try await child.line(of: .output, within: .seconds(150)) == "ready")
       #expect(throws: DatabaseLockError.held(path: path, processID: child.pid)) {
         try DatabaseLock(database: "\(folder)/a.db")
       }
@@ -127,7 +127,7 @@ import Testing
     try await withScratchFolder { folder in
       let lock = try DatabaseLock(database: "\(folder)/a.db")
       let child = try ChildProcess(executable: "/bin/sh", arguments: ["-c", "echo ready; exec sleep 600"])
-      #expect(try await child.line(of: .output, within: .seconds(60)) == "ready")
+      #expect(try await child.line(of: .output, within: .seconds(150)) == "ready")
       lock.release()
       try DatabaseLock(database: "\(folder)/a.db").release()
       await child.stop()
