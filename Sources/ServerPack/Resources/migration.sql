@@ -10,6 +10,9 @@ set local client_min_messages = warning;
 
 do $$
 begin
+  -- One after the other: what two make at once, of which neither sees the other's, fails for one of them.
+  perform pg_catalog.pg_advisory_xact_lock(
+    ('x' || pg_catalog.substr(pg_catalog.md5('kizunasync installation'), 1, 16))::bit(64)::bigint);
   if current_setting('server_version_num')::int < 150000 then
     raise exception 'kizunasync needs PostgreSQL 15 or later, this is %', current_setting('server_version');
   end if;

@@ -51,6 +51,15 @@ struct ProvisionTests {
     }
   }
 
+  @Test func twoAtOnceInAnEmptyDatabaseAreOneAfterTheOther() async throws {
+    try await Self.with { database in
+      try await database.run(PackDatabase.todos + Self.rows)
+      async let one = database.run(Self.plan.script)
+      async let other = database.run(Self.plan.script)
+      #expect(try await Set(one + other) == ["todos: synced, 1 rows entered", "todos: unchanged"])
+    }
+  }
+
   /// The app's transactions neither wait for it nor are waited for, whatever they have written.
   @Test func appliedAgainItStandsInNobodysWay() async throws {
     try await Self.with { database in
