@@ -42,7 +42,9 @@ import Testing
   @Test func whatNeedsNoServerNeedsNoSecrets() async throws {
     try await SyncedHost.with { stack, scratch, database, _ in
       let session = #"{"email": "\#(Stack.email)", "passwordFile": "\#(scratch.path)/gone"}"#
-      let file = try scratch.write("b.json", stack.configuration(database: database, session: session))
+      let text = stack.configuration(database: database, session: session)
+        .replacing("\"\(stack.publishableKey)\"", with: "{\"env\": \"NOT_THERE\"}")
+      let file = try scratch.write("b.json", text)
       let verbs = [["status"], ["outbox", "list"], ["outbox", "discard", "--all"], ["capture", "off"], ["reset"]]
       for verb in verbs + [["capture", "on"]] {
         let process = try ChildProcess(executable: Binaries.doorbell, arguments: verb + ["--config", file])
@@ -52,6 +54,7 @@ import Testing
       let ending = try await Binaries.doorbell("sync", "--config", file)
       #expect(ending.code == ExitCode.configuration.rawValue)
       #expect(ending.errors.contains { $0.contains("passwordFile") && $0.contains("cannot be read") })
+      #expect(ending.errors.contains { $0.contains("publishableKey") && $0.contains("NOT_THERE is not set") })
     }
   }
 

@@ -17,8 +17,7 @@ public enum ConfigurationDocument {
   public enum SecretReading: Sendable, Hashable {
     /// With the rest: one that cannot be read is a problem.
     case now
-    /// One that cannot be read is left empty unless everybody may know it. For who uses none, such as another user of the
-    /// host who looks at a status.
+    /// One that cannot be read is left empty. For who uses none, such as another user of the host who looks at a status.
     case ifReadable
   }
 

@@ -296,7 +296,7 @@ public final class ConfigurationObject {
       }
       return secret
     } catch {
-      if report.secrets == .ifReadable, !isPublic { return ConfigurationSecret(unread: source, form: form) }
+      if report.secrets == .ifReadable { return ConfigurationSecret(unread: source, form: form) }
       problem(key, error.message)
       return nil
     }

@@ -105,8 +105,7 @@ extension Replica {
         if try saysNothingOfTheRow(verdict, entry) {
           try removeEntry(entry)
         } else {
-          try removeEntryAndShown(entry)
-          try setImageFromServer(entry.table, pk: entry.pk, verdict.serverRow, isPulled: false)
+          try install(verdict.serverRow, inAnswerTo: entry)
         }
       }
       try acknowledge()
@@ -141,6 +140,26 @@ extension Replica {
     else { return false }
     return !buckets.isEmpty
       && !buckets.contains { $0["params"]?[column].map { CellOrder.text($0) == CellOrder.text(value) } ?? true }
+  }
+
+  /// Takes the row that came with a verdict, or its absence.
+  ///
+  /// Where no transfer has brought the row, none may ever tell of its end either: deletes and moves are told only to a user
+  /// who has pulled a row of the bucket (Kizuna wire contract §12.4). It was written after the checkpoint, so the next one
+  /// brings it, or it is gone. Until then it shows like a write that was acknowledged.
+  private func install(_ row: RowMap?, inAnswerTo entry: OutboxEntry) throws {
+    try removeEntryAndShown(entry)
+    guard let row, try image(entry.table, pk: entry.pk)?.row == nil, try !isParked(entry.table, pk: entry.pk) else {
+      return try setImageFromServer(entry.table, pk: entry.pk, row, isPulled: false)
+    }
+    try setImage(entry.table, pk: entry.pk, nil, tombSeq: entry.seq - 1)
+    try database.run(
+      """
+      INSERT INTO _kizunasync_outbox(seq, mutation_id, tbl, pk, op, columns, state, captured, at)
+        VALUES (?, ?, ?, ?, ?, ?, 2, 0, ?)
+      """, .integer(entry.seq), .text(RandomUUID.make()), .text(entry.table), .text(entry.pk),
+      .text(KizunaSyncOp.insert.rawValue), .text(JSONWriter.text(.object(try learned(row, of: entry.table)))),
+      .integer(clock.wallMilliseconds))
   }
 
   /// A refused insert without a row, or a refused update that would have given the row away, may only mean that the user
@@ -201,8 +220,7 @@ extension Replica {
       let onSameRow = taken.entries.filter { $0.table == offender.table && $0.pk == offender.pk }
       if onSameRow.count == 1 {
         // With another member on the row the answer shows the state before the rollback, which never came to be.
-        try removeEntryAndShown(offender)
-        try setImageFromServer(offender.table, pk: offender.pk, serverRow, isPulled: false)
+        try install(serverRow, inAnswerTo: offender)
       }
       try settleRows(of: taken.entries)
       return [.batchAborted(offenderMutationId: id, reason: reason), .localChanged]

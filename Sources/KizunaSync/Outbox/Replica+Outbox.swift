@@ -84,11 +84,7 @@ extension Replica {
         "SELECT max(seq) FROM _kizunasync_outbox WHERE tbl = ? AND pk = ?", .text(table), .text(pk))?.integer
       return try setImage(table, pk: pk, nil, tombSeq: newest ?? 0)
     }
-    let travelling = row.filter { !settings.localOnlyColumns.contains($0.key) }
-    if setAside[table] == nil {
-      try ensureForServer(travelling.keys, of: table)
-      try learn(travelling, table: table, firm: true)
-    }
+    let travelling = try learned(row, of: table)
     let sent =
       isPulled
       ? try database.value(
@@ -96,6 +92,16 @@ extension Replica {
         .integer
       : try image(table, pk: pk)?.pulledAfter
     try setImage(table, pk: pk, travelling, pulledAfter: sent)
+  }
+
+  /// - Returns: a row of the server without local-only columns, of which the table has all the others from now on.
+  func learned(_ row: RowMap, of table: String) throws -> RowMap {
+    let travelling = row.filter { !settings.localOnlyColumns.contains($0.key) }
+    if setAside[table] == nil {
+      try ensureForServer(travelling.keys, of: table)
+      try learn(travelling, table: table, firm: true)
+    }
+    return travelling
   }
 
   /// Makes the table show what image and entries say; without entries the image has done its work.

@@ -162,12 +162,15 @@ extension Replica {
   // MARK: Parked rows
 
   func park(_ table: String, pk: String, rowText: String, reason: String) throws {
-    let isNew = try !database.exists(
-      "SELECT 1 FROM _kizunasync_parked WHERE tbl = ? AND pk = ?", .text(table), .text(pk))
+    let isNew = try !isParked(table, pk: pk)
     try database.run(
       "INSERT OR REPLACE INTO _kizunasync_parked VALUES (?, ?, ?, ?)", .text(table), .text(pk), .text(rowText),
       .text(reason))
     if isNew { log.warning("store.row_parked", ["table": .string(table), "reason": .string(reason)]) }
+  }
+
+  func isParked(_ table: String, pk: String) throws -> Bool {
+    try database.exists("SELECT 1 FROM _kizunasync_parked WHERE tbl = ? AND pk = ?", .text(table), .text(pk))
   }
 
   func unpark(_ table: String, pk: String) throws {

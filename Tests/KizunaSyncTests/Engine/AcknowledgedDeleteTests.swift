@@ -34,6 +34,42 @@ import Testing
     #expect(try fixture.replica.brokenInvariants() == [])
   }
 
+  /// Somebody else took it away, or to another bucket, before any transfer brought it.
+  @Test(arguments: [nil, "CONSTRAINT"], [false, true])
+  func aRowThatOnlyAnAnswerBroughtIsToBeInTheNextTransfer(reason: String?, isThere: Bool) throws {
+    let fixture = try ReplicaFixture()
+    try increment(fixture, "c")
+    let row: RowMap = ["id": "c", "n": 5, "title": "theirs", "owner_id": .string(owner)]
+    let taken = try fixture.replica.take(limit: 500)
+    _ = try fixture.replica.settle(
+      taken.entries.map { PushReply.Verdict(mutationID: $0.mutationID, reason: reason, serverRow: row) }, of: taken)
+    #expect(try fixture.rows()["c"]?["title"] == "theirs")
+    #expect(try fixture.replica.outboxDepth() == 0)
+    // What is written to it meanwhile shows and is sent.
+    try fixture.sql("UPDATE todos SET title = 'mine' WHERE id = 'c'")
+    #expect(try fixture.queue().last == #"update c {"title":"mine"}"#)
+    try push(fixture)
+    #expect(try fixture.rows()["c"]?["title"] == "mine")
+    let mine: JSONValue = ["id": "c", "n": 5, "title": "mine", "owner_id": .string(owner)]
+    try fixture.pull(isThere ? [("c", mine)] : [], cursor: "9")
+    #expect(try fixture.rows().keys.sorted() == (isThere ? ["c"] : []))
+    #expect(try fixture.database.value("SELECT count(*) FROM _kizunasync_outbox") == .integer(0))
+    #expect(try fixture.replica.brokenInvariants() == [])
+  }
+
+  /// A row that a transfer brought needs none to bring it again.
+  @Test(arguments: [nil, "CONSTRAINT"]) func aRowThatWasPulledStays(reason: String?) throws {
+    let fixture = try ReplicaFixture()
+    try fixture.pull([("c", ["id": "c", "n": 3, "owner_id": .string(owner)])], cursor: "3")
+    try increment(fixture, "c")
+    let taken = try fixture.replica.take(limit: 500)
+    let row: RowMap = ["id": "c", "n": 5, "owner_id": .string(owner)]
+    _ = try fixture.replica.settle(
+      taken.entries.map { PushReply.Verdict(mutationID: $0.mutationID, reason: reason, serverRow: row) }, of: taken)
+    try fixture.pull(cursor: "9")
+    #expect(try fixture.rows()["c"]?["n"] == 5)
+  }
+
   @Test func inALaterPush() throws {
     let fixture = try ReplicaFixture()
     try fixture.sql("ALTER TABLE todos ADD COLUMN n; INSERT INTO todos(id, n) VALUES ('c', 3)")
@@ -86,14 +122,16 @@ import Testing
       let position = try fixture.replica.pullPosition(asking: buckets)
       _ = try fixture.replica.close(with: PullPage(checking: Array(text.utf8)), at: position)
     }
-    try close("1")
-    try fixture.sql("ALTER TABLE todos ADD COLUMN n; INSERT INTO todos(id, n) VALUES ('c', 3), ('d', 4)")
+    let rows = ["c", "d"].map {
+      #"{"table": "todos", "pk": "\#($0)", "row": {"id": "\#($0)", "n": 3, "owner_id": "\#(owner)"}, "seq": "1"}"#
+    }
+    try close("1", "[\(rows.joined(separator: ","))]")
     for key in ["c", "d"] { try increment(fixture, key) }
     _ = try fixture.queue()
     try push(
       fixture,
       showing: [
-        2: ["id": "c", "n": 5, "owner_id": .string(owner)], 3: ["id": "d", "n": 6, "owner_id": .string(owner)],
+        0: ["id": "c", "n": 5, "owner_id": .string(owner)], 1: ["id": "d", "n": 6, "owner_id": .string(owner)],
       ])
     try fixture.sql("UPDATE todos SET owner_id = 'somebody' WHERE id = 'c'; UPDATE todos SET n = 7")
     _ = try fixture.queue()
