@@ -48,7 +48,10 @@ extension Schema {
       "SELECT name, sql FROM sqlite_schema WHERE type = 'trigger' AND substr(name, 1, 12) = ?", [.text(prefix)]
     ) { (name: $0.string(0), sql: $0.string(1)) }
     for (name, sql) in triggers {
-      guard let body = sql.firstRange(of: "BEGIN INSERT INTO _kizunasync_capture(tbl, op, at, ") else { continue }
+      // Those of format 1 stayed where a table was not configured, and look for themselves.
+      guard let body = sql.firstRange(of: "BEGIN INSERT INTO _kizunasync_capture(tbl, op, at, "),
+        !sql[..<body.lowerBound].contains(" WHEN ")
+      else { continue }
       let values = sql[body.upperBound...].replacing(
         "julianday(), ", with: "(SELECT id FROM _kizunasync_group), julianday(), ", maxReplacements: 1)
       try database.execute("DROP TRIGGER \(SQL.name(name))")
