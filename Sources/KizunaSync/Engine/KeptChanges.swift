@@ -52,9 +52,9 @@ struct KeptChanges {
       guard item.table == table, item.row != nil else { return }
       let pk = try item.key(in: bytes)
       try database.run("INSERT OR IGNORE INTO temp._kizunasync_compared VALUES (?)", .text(pk))
-      guard database.changes == 1, try !replica.hasEntries(table, pk: pk),
-        let cells = try replica.cells(layout, pk: pk)
-      else { return }
+      // Rows with queued writes were compared before, see `Replica.keepUnseenOfQueue`.
+      guard database.changes == 1, try !replica.hasEntries(table, pk: pk) else { return }
+      guard let cells = try replica.cells(layout, pk: pk) else { return }
       before.append((pk, try replica.exactRow(layout, pk: pk, cells: cells)))
     } tombstones: { _, _ in
     }
@@ -64,23 +64,56 @@ struct KeptChanges {
   mutating func compare() throws {
     defer { before = [] }
     let layout = try replica.layout(table)
-    let compared = layout.syncedPositions.map { layout.columns[$0] }.filter {
-      !$0.isKey && !reread.fresh.contains($0.name)
-    }
     for (pk, old) in before {
       guard let cells = try replica.cells(layout, pk: pk) else { continue }
-      let new = try replica.exactRow(layout, pk: pk, cells: cells)
-      var changed: RowMap = [:]
-      for column in compared {
-        // A cell that one side lacks was never written here, or is none of the server's columns.
-        guard let was = old[column.name], !was.isNull, let now = new[column.name] else { continue }
-        // What was read before a kind was learned is read again as what it is.
-        let value = CellCodec.decode(CellCodec.encode(was, kind: column.kind), kind: column.kind)
-        if value != now { changed[column.name] = value }
+      try noteChanges(of: pk, layout, shown: old, known: replica.exactRow(layout, pk: pk, cells: cells))
+    }
+  }
+
+  private func noteChanges(of pk: String, _ layout: TableLayout, shown: RowMap, known: RowMap) throws {
+    let changed = changes(layout, shown: shown, known: known)
+    if changed.isEmpty { return }
+    try database.run(
+      "INSERT INTO temp._kizunasync_differing VALUES (?, ?)", .text(pk), .text(JSONWriter.text(.object(changed))))
+  }
+
+  private func changes(_ layout: TableLayout, shown: RowMap, known: RowMap) -> RowMap {
+    var changed: RowMap = [:]
+    for column in layout.syncedPositions.map({ layout.columns[$0] }) {
+      // A cell that is missing here was never written here. One that only the server lacks was.
+      guard !column.isKey, !reread.fresh.contains(column.name), let was = shown[column.name], !was.isNull else {
+        continue
       }
+      // What was read before a kind was learned is read again as what it is.
+      func exact(_ value: JSONValue) -> JSONValue {
+        CellCodec.decode(CellCodec.encode(value, kind: column.kind), kind: column.kind)
+      }
+      let value = exact(was)
+      if value != exact(known[column.name] ?? .null) { changed[column.name] = value }
+    }
+    return changed
+  }
+
+  // MARK: The queue
+
+  /// Journals what rows with queued writes hold beyond what these make of the server's rows.
+  mutating func keepQueued() throws {
+    let layout = try replica.layout(table)
+    let keys = try database.map("SELECT DISTINCT pk FROM _kizunasync_outbox WHERE tbl = ?", [.text(table)]) {
+      $0.string(0)
+    }
+    for pk in keys {
+      guard let image = try replica.image(table, pk: pk), let cells = try replica.cells(layout, pk: pk),
+        let known = Overlay.visible(image: image, entries: try replica.entries(table, pk: pk))
+      else { continue }
+      let changed = changes(layout, shown: try replica.exactRow(layout, pk: pk, cells: cells), known: known)
       if changed.isEmpty { continue }
-      try database.run(
-        "INSERT INTO temp._kizunasync_differing VALUES (?, ?)", .text(pk), .text(JSONWriter.text(.object(changed))))
+      var before = cells
+      for (position, column) in layout.columns.enumerated() where changed[column.name] != nil {
+        before[position] = CellCodec.encode(known[column.name] ?? .null, kind: column.kind)
+      }
+      try journal("u", layout, new: cells, old: before)
+      count += 1
     }
   }
 

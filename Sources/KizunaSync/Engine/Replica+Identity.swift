@@ -59,6 +59,8 @@ extension Replica {
       if verdict.isCopy {
         try database.setMeta(.clientID, .text(RandomUUID.make()))
         try database.setMeta(.copiedAt, .integer(clock.wallMilliseconds))
+        sentPerhapsThrough = try database.value("SELECT max(seq) FROM _kizunasync_capture")?.integer ?? 0
+        try takeQueueForSent()
       }
     }
     if verdict.isCopy {
@@ -68,6 +70,13 @@ extension Replica {
         ["reason": .string(verdict.sentence), "queued": .int(((try? outboxDepth()) ?? 0) + Int(captured))])
     }
     try renewInstance(file)
+  }
+
+  /// What a copy holds unsent, its original may have sent: the server may have decided it, so that an insert and a delete
+  /// after it are not nothing.
+  func takeQueueForSent() throws {
+    guard sentPerhapsThrough != nil else { return }
+    try database.run("UPDATE _kizunasync_outbox SET state = 1 WHERE state = 0")
   }
 
   /// Gives the file a new name of its own, which is kept beside it too. The database comes first: when the other is not

@@ -20,6 +20,20 @@ extension Replica {
     }
   }
 
+  /// Looks for writes that no trigger saw in rows that have queued writes, before a push or a pull shows these rows anew.
+  func keepUnseenOfQueue() throws {
+    let due = try database.rereads().tables.filter { $0.value.isQueueDue }
+    if due.isEmpty { return }
+    try transaction(applying: true) {
+      for (table, reread) in due where layouts[table] != nil && setAside[table] == nil {
+        var kept = try KeptChanges(self, table: table, reread)
+        try kept.keepQueued()
+        try changeRereads { $0.queueWasCompared(table) }
+      }
+    }
+    try harvestNow()
+  }
+
   func clearReread() throws {
     try database.execute(
       """

@@ -9,6 +9,8 @@ extension SyncEngine {
       let replica = try replica()
       try replica.followSchemaIfChanged()
       try replica.fillFromQueue()
+      try replica.keepUnseenOfQueue()
+      try replica.retryParkedIfDue()
     }
   }
 

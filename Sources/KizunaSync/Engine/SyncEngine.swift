@@ -127,6 +127,7 @@ actor SyncEngine {
     try translating {
       let replica = try replica()
       try replica.harvestNow()
+      try replica.takeQueueForSent()
       try replica.fillFromQueue()
       reportedForeignRows = replica.foreignRows
       probe?.note(try replica.newestHarvested(), schema: replica.schemaCookie)

@@ -242,7 +242,8 @@ struct Harvest {
 
   mutating func takeDelete(_ row: JournalRow, pk: String, isClean: Bool) throws {
     let entries = isClean ? [] : try replica.entries(row.table, pk: pk)
-    if row.group == nil, entries.first?.op == .insert, entries.allSatisfy(\.isLoose),
+    if row.group == nil, row.seq > replica.sentPerhapsThrough ?? -1, entries.first?.op == .insert,
+      entries.allSatisfy(\.isLoose),
       try replica.image(row.table, pk: pk)?.row == nil
     {
       return try database.run(

@@ -184,17 +184,29 @@ extension Replica {
     for parked in try parkedRows() { try show(parked.table, pk: parked.pk, row: target(of: parked), firm: false) }
     var together = try parkedRows()
     while !together.isEmpty {
-      guard let refused = try showTogether(together) else { return }
-      together.removeAll { $0 == refused }
+      let refused = try showTogether(together)
+      if refused.isEmpty { return }
+      together.removeAll { refused.contains($0.id) }
     }
   }
 
-  private struct ParkedRow: Equatable {
+  /// After another program changed the schema, or while nobody looked.
+  func retryParkedIfDue() throws {
+    guard isParkedRetryDue else { return }
+    isParkedRetryDue = false
+    guard try database.exists("SELECT 1 FROM _kizunasync_parked LIMIT 1") else { return }
+    try transaction(applying: true) { try retryParked() }
+  }
+
+  private struct ParkedRow {
     var table: String
     var pk: String
     /// Nil is a row that is to go.
     var row: RowMap?
+    var id: RowID { RowID(table: table, pk: pk) }
   }
+
+  private struct NotAllFitted: Error {}
 
   /// Those that can be tried; rows that are no value here wait for another version of theirs.
   private func parkedRows() throws -> [ParkedRow] {
@@ -211,27 +223,26 @@ extension Replica {
     return parked.row
   }
 
-  /// - Returns: the row that does not fit even so, after undoing everything; nil when all fitted.
-  private func showTogether(_ rows: [ParkedRow]) throws -> ParkedRow? {
-    var refused: ParkedRow?
+  /// - Returns: the rows that do not fit even so, after undoing everything; none when all fitted. All that were refused at
+  ///   once, because to begin anew after each takes as long as the square of their number.
+  private func showTogether(_ rows: [ParkedRow]) throws -> Set<RowID> {
+    var refused: Set<RowID> = []
+    func attempt(_ row: ParkedRow, _ body: () throws -> Void) throws {
+      do { try body() } catch let error as SQLiteError where isRefusal(error) { refused.insert(row.id) }
+    }
     do {
       try database.savepoint {
-        for row in rows {
-          refused = row
-          try remove(layout(row.table), pk: row.pk)
-        }
-        refused = nil
+        for row in rows { try attempt(row) { try remove(layout(row.table), pk: row.pk) } }
+        if !refused.isEmpty { throw NotAllFitted() }
         for row in rows {
           guard let target = try target(of: row) else { continue }
-          refused = row
-          try write(row.table, pk: row.pk, row: target)
-          refused = nil
+          try attempt(row) { try write(row.table, pk: row.pk, row: target) }
         }
+        if !refused.isEmpty { throw NotAllFitted() }
         for row in rows { try unpark(row.table, pk: row.pk) }
       }
-    } catch let error as SQLiteError where isRefusal(error) {
-      return refused
+    } catch is NotAllFitted {
     }
-    return nil
+    return refused
   }
 }

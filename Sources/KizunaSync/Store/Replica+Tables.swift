@@ -23,6 +23,7 @@ extension Replica {
       try reloadLayouts()
       try decideWhatIsSetAside(problems)
       try noteHeldWrites()
+      isParkedRetryDue = true
       schemaProblem = nil
       if try !database.meta(.schemaProblem).isNull { try database.setMeta(.schemaProblem, .null) }
     } catch let error as KizunaSyncError {

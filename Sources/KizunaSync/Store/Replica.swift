@@ -57,6 +57,10 @@ final class Replica {
   var setAside: [String: SetAside] = [:]
   var reportedAside: [String: String] = [:]
   var failures: [String: Int] = [:]
+  /// Of a copy: the last journal number of which its original may have sent what came of it.
+  var sentPerhapsThrough: Int64?
+  /// Another constraint may have room for rows that are parked.
+  var isParkedRetryDue = true
 
   /// Opens or creates the file, its bookkeeping and its tables.
   /// - Throws: `SQLiteError`, or `KizunaSyncError` with `CONFIG_INVALID` when a table does not fit its configuration.

@@ -20,6 +20,9 @@ struct Rereads: Equatable {
     var keep: Keep
     /// Columns the table did not have before: what they hold is the server's to say.
     var fresh: Set<String> = []
+    /// Rows with queued writes are still to be compared with what the queue makes of them: before a push or a pull shows
+    /// them anew.
+    var isQueueDue = false
   }
 
   private(set) var tables: [String: Reread] = [:]
@@ -31,7 +34,9 @@ struct Rereads: Equatable {
   /// Adds a reason to read the table again; of several the one that keeps most holds.
   mutating func ask(_ table: String, keep: Keep, fresh: Set<String> = []) {
     let known = tables[table]
-    tables[table] = Reread(keep: max(keep, known?.keep ?? .nothing), fresh: fresh.union(known?.fresh ?? []))
+    tables[table] = Reread(
+      keep: max(keep, known?.keep ?? .nothing), fresh: fresh.union(known?.fresh ?? []),
+      isQueueDue: keep == .changes || known?.isQueueDue ?? false)
   }
 
   /// The table is empty now: there is nothing of it to keep.
@@ -43,6 +48,10 @@ struct Rereads: Equatable {
   mutating func fallBehind(_ table: String) {
     let known = tables[table]
     tables[table] = Reread(keep: min(known?.keep ?? .nothing, .rows), fresh: known?.fresh ?? [])
+  }
+
+  mutating func queueWasCompared(_ table: String) {
+    tables[table]?.isQueueDue = false
   }
 
   mutating func finish(_ table: String) {
@@ -65,7 +74,7 @@ struct Rereads: Equatable {
     for (table, value) in object {
       guard let keep = value["keep"]?.intValue.flatMap(Keep.init(rawValue:)) else { continue }
       let fresh = value["fresh"]?.arrayValue?.compactMap(\.stringValue) ?? []
-      tables[table] = Reread(keep: keep, fresh: Set(fresh))
+      tables[table] = Reread(keep: keep, fresh: Set(fresh), isQueueDue: value["queue"] == true)
     }
   }
 
@@ -75,7 +84,10 @@ struct Rereads: Equatable {
     return JSONWriter.text(
       .object(
         tables.mapValues { reread in
-          ["keep": .int(reread.keep.rawValue), "fresh": .array(reread.fresh.sorted().map(JSONValue.string))]
+          [
+            "keep": .int(reread.keep.rawValue), "fresh": .array(reread.fresh.sorted().map(JSONValue.string)),
+            "queue": .bool(reread.isQueueDue),
+          ]
         }))
   }
 }

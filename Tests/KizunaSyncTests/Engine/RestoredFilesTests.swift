@@ -58,6 +58,25 @@ import Testing
     }
   }
 
+  /// Its original has sent the insert, so that it and a delete are not nothing; whether the copy holds it in its queue or
+  /// still in the journal.
+  @Test(arguments: [false, true]) func aDeleteInABackupThatIsPutBackIsSent(isHarvested: Bool) async throws {
+    try await withSyncedFile { file, _ in
+      try file.sql.run("INSERT INTO todos(id, title) VALUES ('c', 'queued')")
+      if isHarvested { try await file.engine { _ in } }
+      let backup = file.path + ".backup"
+      try file.sql.run("VACUUM INTO '\(backup)'")
+      try await file.sync()
+      #expect(await file.server.rowCount("todos") == 2)
+      try FileManager.default.removeItem(atPath: file.path)
+      try FileManager.default.moveItem(atPath: backup, toPath: file.path)
+      try file.sql.run("DELETE FROM todos WHERE id = 'c'")
+      try await file.sync()
+      #expect(await file.server.row("todos", "c") == nil)
+      #expect(try file.rows() == ["a:one"])
+    }
+  }
+
   @Test func aCopyOfARunningClientIsRecognisedOnceTheClientHasStopped() async throws {
     try await withSyncedFile { file, client in
       let backup = file.path + ".backup"

@@ -8,6 +8,8 @@ import Testing
     rereads.ask("a", keep: .nothing, fresh: ["x"])
     rereads.ask("a", keep: .changes)
     rereads.ask("a", keep: .rows, fresh: ["y"])
+    #expect(rereads["a"] == Rereads.Reread(keep: .changes, fresh: ["x", "y"], isQueueDue: true))
+    rereads.queueWasCompared("a")
     #expect(rereads["a"] == Rereads.Reread(keep: .changes, fresh: ["x", "y"]))
     rereads.startOver("a")
     #expect(rereads["a"] == Rereads.Reread(keep: .nothing))
